@@ -1,0 +1,436 @@
+//! The command line.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Makes the session transcript of an AI agent outlive the container that wrote it.
+#[derive(Debug, Parser)]
+#[command(name = "wakelog", version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not found or not allowed, 4 refused (fenced, aborted, \
+conflict), 5 a dependency is unreachable or wrong, 6 verification found a difference.\n\
+Every option can also be set by a variable (WAKELOG_BROKERS for --brokers) or in the configuration file (brokers = \"...\").";
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArgs {
+    /// The configuration file [default: ./wakelog.toml if it is there] [env: WAKELOG_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// What is logged, as a filter: `info`, `wakelog_ingest=debug,warn` ... [env: WAKELOG_LOG]
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+    /// How logs are written: text or json
+    #[arg(long, global = true, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+/// Which server, and who is asking.
+#[derive(Debug, Args, Default)]
+pub(crate) struct ServerArgs {
+    /// The server [default: what `wakelog up` announced, else http://127.0.0.1:7420]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// The caller token. Other users of this machine may see it; prefer --token-file
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    token: Option<String>,
+    /// The file that holds the caller token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// The log and the database.
+#[derive(Debug, Args, Default)]
+pub(crate) struct EngineArgs {
+    /// Kafka brokers, host:port,host:port
+    #[arg(long, value_name = "LIST")]
+    brokers: Option<String>,
+    /// The PostgreSQL database, postgres://user@host/db
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+    /// Connections to the database, at most
+    #[arg(long, value_name = "N")]
+    database_connections: Option<String>,
+    /// The transcript topic
+    #[arg(long, value_name = "NAME")]
+    topic: Option<String>,
+    /// The persister's consumer group
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Partitions of the topic, if it has to be created
+    #[arg(long, value_name = "N")]
+    partitions: Option<String>,
+    /// Replicas of the topic, if it has to be created
+    #[arg(long, value_name = "N")]
+    replication: Option<String>,
+}
+
+/// The data folder.
+#[derive(Debug, Args, Default)]
+pub(crate) struct DataDirArgs {
+    /// The data folder of the embedded stack [default: ~/.local/share/wakelog]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Where a service listens, and its secrets.
+#[derive(Debug, Args, Default)]
+pub(crate) struct ListenArgs {
+    /// Where gRPC is served
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Where /healthz, /readyz and /metrics are served
+    #[arg(long, value_name = "ADDRESS")]
+    http_listen: Option<String>,
+    /// The file with the key that signs lifetime tokens, at least 32 bytes
+    #[arg(long, value_name = "FILE")]
+    token_key_file: Option<PathBuf>,
+    /// The file with the caller tokens, lines of `account token`
+    #[arg(long, value_name = "FILE")]
+    caller_token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs everything in one process
+    Up(UpArgs),
+    /// Runs the relay's server half alone
+    Ingest(ServiceArgs),
+    /// Runs the persister alone
+    Persist(ServiceArgs),
+    /// Runs the reconstructor alone
+    Reconstruct(ServiceArgs),
+    /// Brings a database's schema up to date
+    Migrate(MigrateArgs),
+    /// Opens a session that holds a whole file
+    Import(ImportArgs),
+    /// Appends lines to a session, each line one entry
+    Append(AppendArgs),
+    /// Prints a session's entries as they are applied
+    Tail(TailArgs),
+    /// Lists and shows sessions
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Takes a session over and writes its file
+    Resume(ResumeArgs),
+    /// Writes a session's file and leaves the session alone
+    Export(ExportArgs),
+    /// Compares the hot tail with a fold of the whole log
+    Verify(VerifyArgs),
+    /// Looks at everything that Wakelog depends on
+    Doctor(DoctorArgs),
+    /// Prints the effective configuration, secrets hidden
+    Config(ConfigArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArgs,
+    #[command(flatten)]
+    pub(crate) engines: EngineArgs,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Do not announce this stack to the clients of this user
+    #[arg(long)]
+    pub(crate) no_discovery: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServiceArgs {
+    #[command(flatten)]
+    pub(crate) engines: EngineArgs,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    #[command(flatten)]
+    pub(crate) engines: EngineArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The file; it becomes one checkpoint, byte for byte
+    pub(crate) file: PathBuf,
+    /// A label of the new session, may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Names this import: the same name again imports into the same session
+    #[arg(long, value_name = "NAME")]
+    pub(crate) request_id: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AppendArgs {
+    /// The session
+    pub(crate) session: String,
+    /// Where the lines come from
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// Bind over whatever writer holds the session
+    #[arg(long)]
+    pub(crate) take_over: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    /// The session
+    pub(crate) session: String,
+    /// Wait for more
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// The first entry wanted; 0 is the start of the body as of now
+    #[arg(long, value_name = "ENTRY", default_value_t = 0)]
+    pub(crate) from: u64,
+    /// Print one JSON object per entry, without its bytes
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Lists sessions, newest first
+    Ls(SessionsLsArgs),
+    /// Shows one session and its lifetimes
+    Show(SessionsShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsLsArgs {
+    /// Only sessions with this label, may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// At most so many; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: u64,
+    /// Print one JSON object per session
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsShowArgs {
+    /// The session
+    pub(crate) session: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The session
+    pub(crate) session: String,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The container that resumes
+    #[arg(long, value_name = "NAME", default_value = "wakelog-cli")]
+    pub(crate) container: String,
+    /// Names this resume: the same name again is the same resume
+    #[arg(long, value_name = "NAME")]
+    pub(crate) request_id: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The session
+    pub(crate) session: String,
+    /// The file to write, or - for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArgs,
+    #[command(flatten)]
+    pub(crate) engines: EngineArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArgs,
+    #[command(flatten)]
+    pub(crate) engines: EngineArgs,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Print one JSON object per check
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArgs,
+    #[command(flatten)]
+    pub(crate) engines: EngineArgs,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Do not announce the stack
+    #[arg(long)]
+    pub(crate) no_discovery: bool,
+}
+
+/// The values that flags set, by the key of the setting.
+pub(crate) type Flags = BTreeMap<&'static str, String>;
+
+impl Cli {
+    /// The settings that this command line sets.
+    pub(crate) fn flags(&self) -> Flags {
+        let mut flags = Flags::new();
+        set(&mut flags, "log", self.global.log.as_deref());
+        set(&mut flags, "log_format", self.global.log_format.as_deref());
+        match &self.command {
+            Command::Up(args) => {
+                args.data_dir.add_to(&mut flags);
+                args.engines.add_to(&mut flags);
+                args.listen.add_to(&mut flags);
+                set(&mut flags, "discovery", args.no_discovery.then_some("false"));
+            }
+            Command::Ingest(args) | Command::Persist(args) | Command::Reconstruct(args) => {
+                args.engines.add_to(&mut flags);
+                args.listen.add_to(&mut flags);
+            }
+            Command::Migrate(args) => args.engines.add_to(&mut flags),
+            Command::Import(args) => args.server.add_to(&mut flags),
+            Command::Append(args) => args.server.add_to(&mut flags),
+            Command::Tail(args) => args.server.add_to(&mut flags),
+            Command::Sessions(SessionsCommand::Ls(args)) => args.server.add_to(&mut flags),
+            Command::Sessions(SessionsCommand::Show(args)) => args.server.add_to(&mut flags),
+            Command::Resume(args) => args.server.add_to(&mut flags),
+            Command::Export(args) => args.server.add_to(&mut flags),
+            Command::Verify(args) => {
+                args.data_dir.add_to(&mut flags);
+                args.engines.add_to(&mut flags);
+            }
+            Command::Doctor(args) => {
+                args.data_dir.add_to(&mut flags);
+                args.engines.add_to(&mut flags);
+                args.listen.add_to(&mut flags);
+                args.server.add_to(&mut flags);
+            }
+            Command::Config(args) => {
+                args.data_dir.add_to(&mut flags);
+                args.engines.add_to(&mut flags);
+                args.listen.add_to(&mut flags);
+                args.server.add_to(&mut flags);
+                set(&mut flags, "discovery", args.no_discovery.then_some("false"));
+            }
+        }
+        flags
+    }
+}
+
+impl ServerArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        set(flags, "server", self.server.as_deref());
+        set(flags, "token", self.token.as_deref());
+        set_path(flags, "token_file", self.token_file.as_ref());
+    }
+}
+
+impl EngineArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        set(flags, "brokers", self.brokers.as_deref());
+        set(flags, "database_url", self.database_url.as_deref());
+        set(
+            flags,
+            "database_connections",
+            self.database_connections.as_deref(),
+        );
+        set(flags, "topic", self.topic.as_deref());
+        set(flags, "group", self.group.as_deref());
+        set(flags, "partitions", self.partitions.as_deref());
+        set(flags, "replication", self.replication.as_deref());
+    }
+}
+
+impl DataDirArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        set_path(flags, "data_dir", self.data_dir.as_ref());
+    }
+}
+
+impl ListenArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        set(flags, "listen", self.listen.as_deref());
+        set(flags, "http_listen", self.http_listen.as_deref());
+        set_path(flags, "token_key_file", self.token_key_file.as_ref());
+        set_path(flags, "caller_token_file", self.caller_token_file.as_ref());
+    }
+}
+
+fn set(flags: &mut Flags, key: &'static str, value: Option<&str>) {
+    if let Some(value) = value {
+        flags.insert(key, value.to_owned());
+    }
+}
+
+fn set_path(flags: &mut Flags, key: &'static str, value: Option<&PathBuf>) {
+    if let Some(value) = value {
+        flags.insert(key, value.to_string_lossy().into_owned());
+    }
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a label is KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

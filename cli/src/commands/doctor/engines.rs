@@ -1,0 +1,186 @@
+//! Log and database, if they are named; embedded ones are behind the stack that holds them.
+
+use std::time::Duration;
+
+use wakelog_store::{Progress, Store};
+use wakelog_stream::{LogReader, describe_topic};
+
+use super::Finding;
+use crate::config::Settings;
+use crate::services::{connect_store, store_error, stream_error, stream_options};
+
+const LOG: &str = "log";
+const TOPIC: &str = "topic";
+const DATABASE: &str = "database";
+const SCHEMA: &str = "schema";
+const PERSISTER: &str = "persister";
+
+/// How long a partition that is behind may take to move.
+const MOVES_WITHIN: Duration = Duration::from_secs(3);
+
+pub(super) struct Log {
+    pub(super) findings: Vec<Finding>,
+    pub(super) reader: Option<LogReader>,
+}
+
+pub(super) async fn log(settings: &Settings) -> Log {
+    if settings.brokers.is_none() {
+        let message = "embedded: the stack that holds the data folder answers for it";
+        return Log {
+            findings: vec![Finding::ok(LOG, message)],
+            reader: None,
+        };
+    }
+    let mut findings = Vec::new();
+    let reader = look_at_log(settings, &mut findings).await;
+    Log { findings, reader }
+}
+
+async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Option<LogReader> {
+    let described = match stream_options(settings) {
+        Ok(options) => describe_topic(&options)
+            .await
+            .map_err(stream_error)
+            .map(|report| (options, report)),
+        Err(error) => Err(error),
+    };
+    let (options, report) = match described {
+        Ok(described) => described,
+        Err(error) => {
+            findings.push(Finding::error(LOG, error));
+            return None;
+        }
+    };
+    findings.push(Finding::ok(LOG, format!("{} answers", options.brokers)));
+    let Some(report) = report else {
+        let message = format!("topic {} does not exist", options.topic);
+        findings.push(Finding::warn(
+            TOPIC,
+            message,
+            "the first service that starts creates it",
+        ));
+        return None;
+    };
+    findings.push(Finding::ok(
+        TOPIC,
+        format!("{} has {} partitions", options.topic, report.partitions),
+    ));
+    for warning in report.warnings {
+        findings.push(Finding::warn(
+            TOPIC,
+            warning,
+            "change the topic's setting at the broker",
+        ));
+    }
+    LogReader::new(&options).ok()
+}
+
+pub(super) async fn database(settings: &Settings, reader: Option<LogReader>) -> Vec<Finding> {
+    if settings.database_url.is_none() {
+        let message = "embedded: the stack that holds the data folder answers for it";
+        return vec![Finding::ok(DATABASE, message)];
+    }
+    let store = match connect_store(settings).await {
+        Ok(store) => store,
+        Err(error) => return vec![Finding::error(DATABASE, error)],
+    };
+    let mut findings = Vec::new();
+    match store.server_version().await {
+        Ok(version) => findings.push(Finding::ok(DATABASE, format!("it answers, version {version}"))),
+        Err(error) => findings.push(Finding::error(DATABASE, store_error(error))),
+    }
+    match store.check_schema().await {
+        Ok(()) => {
+            findings.push(Finding::ok(SCHEMA, "all migrations of this build are applied"));
+            if let Some(reader) = reader {
+                findings.extend(persister(&store, &reader, &settings.topic).await);
+            }
+        }
+        Err(error) => findings.push(Finding::error(SCHEMA, store_error(error))),
+    }
+    store.close().await;
+    findings
+}
+
+async fn persister(store: &Store, reader: &LogReader, topic: &str) -> Vec<Finding> {
+    let partitions = match reader.partition_count().await {
+        Ok(partitions) => partitions,
+        Err(error) => return vec![Finding::error(PERSISTER, stream_error(error))],
+    };
+    let before = match lags(store, reader, topic, partitions).await {
+        Ok(before) => before,
+        Err(finding) => return vec![finding],
+    };
+    if before.iter().all(|lag| lag.records == 0) {
+        return vec![Finding::ok(
+            PERSISTER,
+            format!("all {partitions} partitions are folded to their end"),
+        )];
+    }
+    // A lag by itself is no illness, one that does not shrink is.
+    tokio::time::sleep(MOVES_WITHIN).await;
+    let after = match lags(store, reader, topic, partitions).await {
+        Ok(after) => after,
+        Err(finding) => return vec![finding],
+    };
+    before
+        .iter()
+        .zip(&after)
+        .filter_map(|(before, after)| judge(before, after))
+        .collect()
+}
+
+/// How far one partition is folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lag {
+    partition: i32,
+    next_offset: i64,
+    records: i64,
+}
+
+fn judge(before: &Lag, after: &Lag) -> Option<Finding> {
+    if after.records == 0 {
+        return None;
+    }
+    let Lag {
+        partition,
+        next_offset,
+        records,
+    } = *after;
+    if before.next_offset < next_offset {
+        return Some(Finding::ok(
+            PERSISTER,
+            format!("partition {partition} is {records} records behind and moves"),
+        ));
+    }
+    Some(Finding::fail(
+        PERSISTER,
+        format!(
+            "partition {partition} is {records} records behind, at offset {next_offset}, and does not move"
+        ),
+        "is a persister running? The /readyz of the persister names partitions that are stopped, and why",
+    ))
+}
+
+async fn lags(store: &Store, reader: &LogReader, topic: &str, partitions: i32) -> Result<Vec<Lag>, Finding> {
+    let progress = store
+        .progress_of_topic(topic)
+        .await
+        .map_err(|error| Finding::error(PERSISTER, store_error(error)))?;
+    let mut lags = Vec::new();
+    for partition in 0..partitions {
+        let watermarks = reader.watermarks(partition).await;
+        let watermarks = watermarks.map_err(|error| Finding::error(PERSISTER, stream_error(error)))?;
+        let of_partition = |progress: &&Progress| progress.partition == partition;
+        let next_offset = progress
+            .iter()
+            .find(of_partition)
+            .map_or(0, |progress| progress.next_offset);
+        lags.push(Lag {
+            partition,
+            next_offset,
+            records: (watermarks.high - next_offset).max(0),
+        });
+    }
+    Ok(lags)
+}

@@ -1,0 +1,97 @@
+//! The server that clients use: whether it answers, takes the token, and is ready.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use wakelog_proto::v1::ListSessionsRequest;
+
+use super::Finding;
+use crate::commands::Target;
+use crate::config::Settings;
+use crate::exit::Error;
+use crate::services::{loopback, ports};
+
+const SERVER: &str = "server";
+const READINESS: &str = "readiness";
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of a page that are read.
+const PAGE_BYTES: u64 = 16 * 1024;
+
+pub(super) async fn server(settings: &Settings) -> Vec<Finding> {
+    let target = match Target::find(settings) {
+        Ok(target) => target,
+        Err(error) => return vec![Finding::error(SERVER, error)],
+    };
+    let address = target.server.clone();
+    let connection = match target.connect().await {
+        Ok(connection) => connection,
+        Err(error) => return vec![Finding::error(SERVER, error)],
+    };
+    let mut sessions = connection.sessions();
+    let request = ListSessionsRequest {
+        page_size: 1,
+        ..ListSessionsRequest::default()
+    };
+    let finding = match tokio::time::timeout(PATIENCE, sessions.list_sessions(request)).await {
+        Ok(Ok(_)) => Finding::ok(SERVER, format!("{address} answers and takes the token")),
+        Ok(Err(status)) => Finding::error(SERVER, Error::from(status).while_doing(address)),
+        Err(_) => Finding::fail(
+            SERVER,
+            format!("{address} gave no answer within {PATIENCE:?}"),
+            "look at its logs and at its /readyz",
+        ),
+    };
+    vec![finding]
+}
+
+pub(super) async fn readiness(settings: &Settings) -> Vec<Finding> {
+    let address = settings.http_listen.unwrap_or(loopback(ports::HTTP));
+    let answer = match tokio::time::timeout(PATIENCE, ask(address)).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return vec![not_asked(address, &error.to_string())],
+        Err(_) => return vec![not_asked(address, "no answer")],
+    };
+    let finding = match read_answer(&answer) {
+        Some((200, _)) => Finding::ok(READINESS, format!("http://{address}/readyz says ready")),
+        Some((_, obstacles)) => Finding::fail(
+            READINESS,
+            format!("http://{address}/readyz: {}", obstacles.replace('\n', "; ")),
+            "its logs say more; a stopped partition goes on only after its reason is gone",
+        ),
+        None => not_asked(address, "something else listens there"),
+    };
+    vec![finding]
+}
+
+fn not_asked(address: SocketAddr, why: &str) -> Finding {
+    Finding::warn(
+        READINESS,
+        format!("http://{address}/readyz could not be asked: {why}"),
+        "name the address of the service's pages with --http-listen",
+    )
+}
+
+/// A request by hand: one line of HTTP is no reason for a client library.
+async fn ask(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(PAGE_BYTES).read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+pub(super) fn read_answer(answer: &str) -> Option<(u16, &str)> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let code = head
+        .strip_prefix("HTTP/1.")?
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()?;
+    Some((code, body.trim()))
+}

@@ -1,0 +1,153 @@
+//! `wakelog import`: a session that holds a whole file, sent as one checkpoint.
+
+use std::path::Path;
+
+use serde_json::json;
+use tokio::fs::File;
+use wakelog_client::{Connection, Writer, WriterOptions};
+use wakelog_contract::Exit;
+use wakelog_model::limits::MAX_REQUEST_ID_BYTES;
+use wakelog_proto::v1::{AckLevel, OpenSessionRequest, StopAgentSessionRequest};
+
+use super::writer_state::WriterState;
+use super::{call, connect};
+use crate::args::ImportArgs;
+use crate::config::Settings;
+use crate::exit::Error;
+use crate::output::{print, print_json, progress};
+
+pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, Error> {
+    let length = length_of(&args.file)?;
+    let connection = connect(settings).await?;
+    let request_id = args
+        .request_id
+        .clone()
+        .unwrap_or_else(|| format!("import-{}", uuid::Uuid::new_v4()));
+    if request_id.is_empty() || request_id.len() > MAX_REQUEST_ID_BYTES {
+        return Err(Error::usage(format!(
+            "--request-id has 1 to {MAX_REQUEST_ID_BYTES} bytes"
+        )));
+    }
+    let request = OpenSessionRequest {
+        request_id,
+        labels: args.labels.iter().cloned().collect(),
+        ..OpenSessionRequest::default()
+    };
+    let opened = call("opening a session", || {
+        let mut sessions = connection.sessions();
+        let request = request.clone();
+        async move { sessions.open_session(request).await }
+    })
+    .await?;
+    let session_id = opened.session_id;
+    let last_entry_seq = send(&connection, &session_id, &args.file, length)
+        .await
+        .map_err(|error| {
+            error.or_hint(format!(
+                "session {session_id} was opened and does not hold the file"
+            ))
+        })?;
+    if args.json {
+        print_json(&json!({
+            "session_id": session_id,
+            "partition": opened.partition,
+            "length": length,
+            "last_entry_seq": last_entry_seq,
+        }))?;
+    } else {
+        print(&format!("{session_id}\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn send(connection: &Connection, session_id: &str, file: &Path, length: u64) -> Result<u64, Error> {
+    let mut state = WriterState::open(session_id)?;
+    let (grant, nonce) = state.attach(&connection.sessions(), false).await?;
+    let lifetime_id = grant.lifetime_id.clone();
+    // A STORE ack: what is printed has been folded and can be resumed.
+    let options = WriterOptions {
+        ack_level: AckLevel::Store,
+        ..WriterOptions::default()
+    };
+    let mut writer = Writer::open(connection.channel(), grant, nonce, options).await?;
+    if length > writer.max_entry_bytes() {
+        return Err(wakelog_client::Error::TooLarge {
+            length,
+            limit: writer.max_entry_bytes(),
+        }
+        .into());
+    }
+    let bar = progress("import", Some(length));
+    let source = {
+        let (path, bar) = (file.to_path_buf(), bar.clone());
+        move || {
+            bar.set_position(0);
+            let file = File::from_std(std::fs::File::open(&path)?);
+            Ok(Counted {
+                file,
+                bar: bar.clone(),
+            })
+        }
+    };
+    writer.append_stream(source, true).await?;
+    writer.drain().await?;
+    bar.finish_and_clear();
+    end_lifetime(connection, session_id, &lifetime_id).await
+}
+
+/// Ends a lifetime whose writer has drained; returns the session's last complete entry.
+pub(crate) async fn end_lifetime(
+    connection: &Connection,
+    session_id: &str,
+    lifetime_id: &[u8],
+) -> Result<u64, Error> {
+    let request = StopAgentSessionRequest {
+        session_id: session_id.to_owned(),
+        lifetime_id: lifetime_id.to_vec().into(),
+    };
+    let ended = call("ending the lifetime", || {
+        let mut sessions = connection.sessions();
+        let request = request.clone();
+        async move { sessions.stop_agent_session(request).await }
+    });
+    Ok(ended.await?.last_entry_seq)
+}
+
+fn length_of(path: &Path) -> Result<u64, Error> {
+    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::new(Exit::NotFound, format!("{} does not exist", path.display()))
+        }
+        _ => Error::io(path.display(), &error),
+    })?;
+    if !metadata.is_file() {
+        return Err(Error::refused(format!("{} is not a file", path.display()))
+            .or_hint("`wakelog append ID -` reads from a pipe"));
+    }
+    if metadata.len() == 0 {
+        return Err(Error::refused(format!(
+            "{} is empty: there is nothing to resume",
+            path.display()
+        )));
+    }
+    Ok(metadata.len())
+}
+
+/// A file that tells a progress bar how far it was read.
+struct Counted {
+    file: File,
+    bar: indicatif::ProgressBar,
+}
+
+impl tokio::io::AsyncRead for Counted {
+    fn poll_read(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = std::pin::Pin::new(&mut self.file).poll_read(context, buffer);
+        self.bar.inc((buffer.filled().len() - before) as u64);
+        polled
+    }
+}

@@ -1,0 +1,31 @@
+//! What is logged, and how: to the standard error, as text or JSON.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{LogFormat, Settings};
+use crate::exit::Error;
+
+#[cfg(feature = "embedded")]
+const QUIET_ENGINES: &str = wakelog_embedded::QUIET_TARGETS;
+#[cfg(not(feature = "embedded"))]
+const QUIET_ENGINES: &str = "hyper=warn";
+
+/// Starts logging. Services tell what they do; other commands only what is wrong.
+pub(crate) fn start(settings: &Settings, runs_services: bool) -> Result<(), Error> {
+    let default = if runs_services { "info" } else { "warn" };
+    let wanted = settings.log.as_deref().unwrap_or(default);
+    // What is asked for comes last, and so wins over what is quiet by default.
+    let filter = EnvFilter::builder()
+        .parse(format!("{QUIET_ENGINES},{wanted}"))
+        .map_err(|error| Error::usage(format!("`log` is {wanted:?}: {error}")))?;
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match settings.log_format {
+        LogFormat::Json => logs.json().flatten_event(true).init(),
+        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! When a process is ready.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wakelog_persister::StatusHandle;
+
+/// What a part of the process is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PartState {
+    Starting,
+    Running,
+    /// It ended by itself and is started again.
+    Restarting {
+        reason: String,
+    },
+    Stopping,
+}
+
+/// The parts of a process. Clones see the same process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Health {
+    parts: Arc<Mutex<Parts>>,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    states: BTreeMap<&'static str, PartState>,
+    persister: Option<StatusHandle>,
+}
+
+impl Health {
+    /// Names the parts that must run before the process is ready.
+    pub(crate) fn expecting(names: &[&'static str]) -> Self {
+        let health = Self::default();
+        for name in names {
+            health.set(name, PartState::Starting);
+        }
+        health
+    }
+
+    pub(crate) fn set(&self, name: &'static str, state: PartState) {
+        self.lock().states.insert(name, state);
+    }
+
+    /// The persister that runs now; it knows of partitions that are stopped.
+    pub(crate) fn set_persister(&self, status: StatusHandle) {
+        self.lock().persister = Some(status);
+    }
+
+    /// What keeps the process from being ready; empty if it is.
+    pub(crate) fn obstacles(&self) -> Vec<String> {
+        let parts = self.lock();
+        let mut obstacles = Vec::new();
+        for (name, state) in &parts.states {
+            match state {
+                PartState::Running => {}
+                PartState::Starting => obstacles.push(format!("{name} is starting")),
+                PartState::Stopping => obstacles.push(format!("{name} is stopping")),
+                PartState::Restarting { reason } => {
+                    obstacles.push(format!("{name} is being restarted: {reason}"))
+                }
+            }
+        }
+        if let Some(persister) = parts
+            .persister
+            .as_ref()
+            .filter(|persister| !persister.is_healthy())
+        {
+            obstacles.push(persister_obstacle(persister));
+        }
+        obstacles
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn persister_obstacle(persister: &StatusHandle) -> String {
+    use wakelog_persister::PartitionState;
+    for (partition, state) in persister.partitions() {
+        match state {
+            PartitionState::Stopped { reason } => {
+                return format!("partition {partition} is stopped: {reason}");
+            }
+            PartitionState::Degraded { reason, .. } => {
+                return format!("partition {partition} waits for the store: {reason}");
+            }
+            PartitionState::Starting { .. } | PartitionState::Running { .. } => {}
+        }
+    }
+    format!("the persister is not in its group: {:?}", persister.membership())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! What a service needs to run, alone or with the others: its engines, secrets, listener, supervision, health.
+//!
+//! | module | decision |
+//! |---|---|
+//! | `alone` | one service as a process of its own |
+//! | `grpc` | which gRPC services share a listener, and in which order they stop |
+//! | `health` | when a process is ready |
+//! | `http` | /healthz, /readyz, /metrics |
+//! | `secrets` | the files with keys and tokens |
+//! | `signals` | how a process is asked to stop |
+//! | `supervisor` | what happens when a service ends by itself |
+
+pub(crate) mod alone;
+pub(crate) mod grpc;
+pub(crate) mod health;
+pub(crate) mod http;
+pub(crate) mod secrets;
+pub(crate) mod signals;
+pub(crate) mod supervisor;
+
+use std::net::{SocketAddr, TcpListener};
+
+use wakelog_store::Store;
+
+use crate::config::Settings;
+use crate::exit::{Error, with_sources};
+
+/// Where the services listen unless told otherwise.
+pub(crate) mod ports {
+    pub(crate) const GRPC: u16 = 7420;
+    pub(crate) const HTTP: u16 = 7421;
+    pub(crate) const RECONSTRUCT_GRPC: u16 = 7422;
+    pub(crate) const RECONSTRUCT_HTTP: u16 = 7423;
+    pub(crate) const PERSIST_HTTP: u16 = 7425;
+}
+
+/// A port on loopback.
+pub(crate) fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+/// Takes a port, or says who may have it.
+pub(crate) fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound.map_err(|error| {
+        let taken = error.kind() == std::io::ErrorKind::AddrInUse;
+        let message = if taken {
+            format!("{address} is taken by another process")
+        } else {
+            format!("{address}: {error}")
+        };
+        Error::dependency(message).or_hint(format!(
+            "is `wakelog up` running already? Give another address with {flag}"
+        ))
+    })
+}
+
+/// Connects to the database that the settings name.
+pub(crate) async fn connect_store(settings: &Settings) -> Result<Store, Error> {
+    let url = settings.required(&settings.database_url, "database_url")?;
+    let mut options = wakelog_store::Options::new(url.0.clone());
+    if let Some(connections) = settings.database_connections {
+        options.max_connections = connections;
+    }
+    Store::connect(options).await.map_err(store_error)
+}
+
+/// The log that the settings name.
+pub(crate) fn stream_options(settings: &Settings) -> Result<wakelog_stream::Options, Error> {
+    let brokers = settings.required(&settings.brokers, "brokers")?;
+    let mut options = wakelog_stream::Options::new(brokers, &settings.topic);
+    options.replication = settings.replication;
+    options.overrides = settings.kafka.clone();
+    if let Some(partitions) = settings.partitions {
+        options.partitions = partitions;
+    }
+    if let Some(group) = &settings.group {
+        options.group = group.clone();
+    }
+    Ok(options)
+}
+
+/// The store's error, with what to do about it.
+pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
+    use wakelog_store::Error as Store;
+    let hint = match &error {
+        Store::Unreachable { .. } | Store::PoolTimedOut => {
+            "is the database running, and is --database-url right?"
+        }
+        Store::SchemaNewer { .. } => "a newer wakelog migrated this database: use that version",
+        Store::MigrationMissing { .. } => "run `wakelog migrate`",
+        _ => "`wakelog doctor` looks at every dependency",
+    };
+    Error::dependency(with_sources(&error)).or_hint(hint)
+}
+
+/// The log's error, with what to do about it.
+pub(crate) fn stream_error(error: wakelog_stream::Error) -> Error {
+    let hint = match &error {
+        wakelog_stream::Error::Unreachable { .. } => "is the broker running, and is --brokers right?",
+        _ => "`wakelog doctor` looks at every dependency",
+    };
+    Error::dependency(with_sources(&error)).or_hint(hint)
+}
+
+/// Any other error of a service.
+pub(crate) fn service_error(name: &str, error: &dyn std::error::Error) -> Error {
+    Error::failed(format!("{name}: {}", with_sources(error)))
+}

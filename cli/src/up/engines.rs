@@ -1,0 +1,102 @@
+//! Which engines run in the process, and what is locked.
+
+use std::path::Path;
+
+use crate::exit::Error;
+
+/// Engines in the process, and the data folder that they hold.
+#[cfg(feature = "embedded")]
+pub(crate) struct Engines(wakelog_embedded::Engines);
+
+#[cfg(feature = "embedded")]
+impl Engines {
+    /// Locks the folder and starts what is asked for.
+    pub(crate) async fn start(data_dir: &Path, log: bool, hot_tail: bool) -> Result<Self, Error> {
+        let mut options = wakelog_embedded::Options::new(data_dir);
+        options.log = log;
+        options.hot_tail = hot_tail;
+        options.archive = false;
+        Box::pin(wakelog_embedded::Engines::start(options))
+            .await
+            .map(Self)
+            .map_err(engine_error)
+    }
+
+    pub(crate) fn brokers(&self) -> Option<String> {
+        self.0.brokers()
+    }
+
+    pub(crate) fn database_url(&self) -> Option<String> {
+        self.0.database_url()
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        self.0.data_dir().path()
+    }
+
+    /// Waits for an engine to end by itself.
+    pub(crate) async fn failed(&self) -> Error {
+        engine_error(self.0.failed().await)
+    }
+
+    pub(crate) async fn stop(self) -> Result<(), Error> {
+        Box::pin(self.0.stop()).await.map_err(engine_error)
+    }
+}
+
+/// The error of an engine, with what to do about it.
+#[cfg(feature = "embedded")]
+pub(crate) fn engine_error(error: wakelog_embedded::Error) -> Error {
+    use wakelog_embedded::Error as Embedded;
+    let hint = match &error {
+        Embedded::InUse { .. } => {
+            "stop the `wakelog up` that holds it, or use another folder with --data-dir"
+        }
+        Embedded::NewerVersion { .. } => "use the newer wakelog",
+        Embedded::NotWritable { .. } | Embedded::Full { .. } | Embedded::NotAFolder { .. } => {
+            "use another folder with --data-dir"
+        }
+        _ => "`wakelog doctor` looks at every dependency",
+    };
+    Error::dependency(crate::exit::with_sources(&error)).or_hint(hint)
+}
+
+/// Without the feature `embedded` there are no engines: only the folder.
+#[cfg(not(feature = "embedded"))]
+pub(crate) struct Engines {
+    data_dir: std::path::PathBuf,
+}
+
+#[cfg(not(feature = "embedded"))]
+impl Engines {
+    pub(crate) async fn start(data_dir: &Path, log: bool, hot_tail: bool) -> Result<Self, Error> {
+        if log || hot_tail {
+            return Err(Error::usage("this build of wakelog has no embedded engines")
+                .or_hint("give --brokers and --database-url"));
+        }
+        let created =
+            crate::discovery::create_private_folder(data_dir).and_then(|()| data_dir.canonicalize());
+        let data_dir = created.map_err(|error| Error::io(data_dir.display(), &error))?;
+        Ok(Self { data_dir })
+    }
+
+    pub(crate) fn brokers(&self) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn database_url(&self) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    pub(crate) async fn failed(&self) -> Error {
+        std::future::pending().await
+    }
+
+    pub(crate) async fn stop(self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! `wakelog up`: everything in one process.
+//!
+//! | module | decision |
+//! |---|---|
+//! | `engines` | which engines run in the process, and what is locked |
+//! | `stack` | what is started in which order, and stopped in which |
+
+pub(crate) mod engines;
+pub(crate) mod stack;
+
+use wakelog_contract::Exit;
+
+use crate::config::Settings;
+use crate::discovery::{self, Announcement};
+use crate::exit::Error;
+use crate::output::print;
+use crate::services::{loopback, ports, signals};
+use stack::{RunningStack, StackOptions};
+
+pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
+    let options = StackOptions {
+        data_dir: settings.data_dir()?,
+        brokers: settings.brokers.clone(),
+        database_url: settings.database_url.clone(),
+        database_connections: settings.database_connections,
+        topic: settings.topic.clone(),
+        group: settings.group.clone(),
+        partitions: settings.partitions,
+        replication: settings.replication,
+        kafka: settings.kafka.clone(),
+        listen: settings.listen.unwrap_or(loopback(ports::GRPC)),
+        http_listen: Some(settings.http_listen.unwrap_or(loopback(ports::HTTP))),
+        token_key_file: settings.token_key_file.clone(),
+        caller_token_file: settings.caller_token_file.clone(),
+    };
+    let shutdown = signals::shutdown_token()?;
+    let starting = Box::pin(RunningStack::start(options));
+    let stack = tokio::select! {
+        started = starting => started?,
+        () = shutdown.cancelled() => return Err(Error::failed("stopped before everything was started")),
+    };
+    let announced = if settings.discovery {
+        announce(&stack)?
+    } else {
+        None
+    };
+    print(&listening(&stack))?;
+    let failure = tokio::select! {
+        () = shutdown.cancelled() => None,
+        failure = stack.failed() => Some(failure),
+    };
+    if let Some(failure) = &failure {
+        tracing::error!(error = %failure, "an engine ended, stopping");
+    }
+    let stopped = Box::pin(stack.stop()).await;
+    if let Some(path) = announced {
+        discovery::remove(&path, std::process::id())?;
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    stopped?;
+    tracing::info!("stopped");
+    Ok(Exit::Done)
+}
+
+fn announce(stack: &RunningStack) -> Result<Option<std::path::PathBuf>, Error> {
+    let Some(state_dir) = discovery::state_dir() else {
+        tracing::warn!("neither XDG_STATE_HOME nor HOME is set: clients need --server and --token-file");
+        return Ok(None);
+    };
+    let path = discovery::path_in(&state_dir);
+    let announcement = Announcement {
+        endpoint: stack.endpoint.clone(),
+        caller_token_file: stack.caller_token_file.clone(),
+        data_dir: stack.data_dir.clone(),
+        pid: std::process::id(),
+    };
+    discovery::write(&path, &announcement)?;
+    Ok(Some(path))
+}
+
+fn listening(stack: &RunningStack) -> String {
+    let http = stack.http_endpoint.as_deref().map_or(String::new(), |http| {
+        format!("health     {http}/healthz {http}/readyz\nmetrics    {http}/metrics\n")
+    });
+    let durability = if stack.is_embedded {
+        "\nThe embedded engines survive a crash of the process, not a power cut: they do not sync to disk on every commit.\n"
+    } else {
+        ""
+    };
+    format!(
+        "wakelog is up\ngrpc       {}\n{http}data       {}\ntoken file {}\n{durability}",
+        stack.endpoint,
+        stack.data_dir.display(),
+        stack.caller_token_file.display(),
+    )
+}

@@ -1,0 +1,138 @@
+//! What the watcher reads for everybody, and who waits for it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout_at};
+use wakelog_model::LifetimeId;
+
+use crate::lane::{Lane, LaneState};
+
+#[cfg(test)]
+mod tests;
+
+/// The persister's next offset by partition.
+pub(crate) type Progress = Arc<BTreeMap<i32, i64>>;
+
+/// What the watcher reads for everybody, and who waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    progress: watch::Sender<Progress>,
+    offset_waiters: AtomicUsize,
+    store_waiters: Mutex<HashMap<LifetimeId, StoreWaiter>>,
+    wake: Notify,
+}
+
+#[derive(Debug)]
+struct StoreWaiter {
+    lane: Weak<Lane>,
+    /// The entry at the queue's front, and since when it was seen there.
+    front: u64,
+    since: Instant,
+}
+
+impl Board {
+    /// Takes a read of the persister's progress.
+    pub(crate) fn post_progress(&self, progress: BTreeMap<i32, i64>) {
+        self.progress.send_replace(Arc::new(progress));
+    }
+
+    /// The persister's next offset on a partition, as of the last read; 0 for one that it never had.
+    pub(crate) fn next_offset(&self, partition: i32) -> i64 {
+        next_offset(&self.progress.borrow(), partition)
+    }
+
+    /// Waits until the persister's next offset is at least `target`. False: the bound passed.
+    pub(crate) async fn wait_for_offset(&self, partition: i32, target: i64, bound: Duration) -> bool {
+        let deadline = Instant::now() + bound;
+        let mut reads = self.progress.subscribe();
+        let _waiting = OffsetWaiter::new(self);
+        loop {
+            if next_offset(&reads.borrow_and_update(), partition) >= target {
+                return true;
+            }
+            if !matches!(timeout_at(deadline, reads.changed()).await, Ok(Ok(()))) {
+                return false;
+            }
+        }
+    }
+
+    /// A lifetime's oldest unacknowledged entry, `front`, waits for the hot tail.
+    pub(crate) fn store_wanted(&self, lifetime: LifetimeId, front: u64, lane: &Weak<Lane>) {
+        let mut waiters = self.store_waiters();
+        let Entry::Vacant(vacant) = waiters.entry(lifetime) else {
+            return;
+        };
+        vacant.insert(StoreWaiter {
+            lane: Weak::clone(lane),
+            front,
+            since: Instant::now(),
+        });
+        drop(waiters);
+        self.wake.notify_one();
+    }
+
+    /// The lifetimes that wait for the hot tail. One whose front did not move for longer than `patience` is left to
+    /// the slow reads.
+    pub(crate) fn store_waiting_lanes(&self, patience: Duration) -> Vec<Arc<Lane>> {
+        let mut waiting = Vec::new();
+        self.store_waiters().retain(|_, waiter| {
+            let Some(lane) = waiter.lane.upgrade() else {
+                return false;
+            };
+            let Some(front) = lane.look(LaneState::needs_store) else {
+                return false;
+            };
+            if front != waiter.front {
+                (waiter.front, waiter.since) = (front, Instant::now());
+            }
+            if waiter.since.elapsed() < patience {
+                waiting.push(lane);
+            }
+            true
+        });
+        waiting
+    }
+
+    /// Whether somebody waits for the next read.
+    pub(crate) fn somebody_waits(&self, patience: Duration) -> bool {
+        self.offset_waiters.load(Ordering::Relaxed) > 0
+            || self
+                .store_waiters()
+                .values()
+                .any(|waiter| waiter.since.elapsed() < patience)
+    }
+
+    /// Resolves when somebody starts to wait.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    fn store_waiters(&self) -> MutexGuard<'_, HashMap<LifetimeId, StoreWaiter>> {
+        self.store_waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn next_offset(progress: &Progress, partition: i32) -> i64 {
+    progress.get(&partition).copied().unwrap_or(0)
+}
+
+struct OffsetWaiter<'a>(&'a Board);
+
+impl<'a> OffsetWaiter<'a> {
+    fn new(board: &'a Board) -> Self {
+        board.offset_waiters.fetch_add(1, Ordering::Relaxed);
+        board.wake.notify_one();
+        Self(board)
+    }
+}
+
+impl Drop for OffsetWaiter<'_> {
+    fn drop(&mut self) {
+        self.0.offset_waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,103 @@
+//! Reads of the hot tail and of the log that a request makes by itself.
+//!
+//! They run on tasks of their own: a caller that goes away must not cancel a query half-way on a pooled connection.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use tonic::Status;
+use wakelog_fold::SessionState;
+
+use crate::facts::{Facts, Standing};
+use crate::ingest::Ingest;
+use crate::lane::Lane;
+use crate::refusals;
+
+impl Ingest {
+    /// Reads a lifetime's standing now.
+    pub(crate) async fn read_standing(&self, lane: &Lane) -> Result<(), Status> {
+        let asked_at = Instant::now();
+        let _one_at_a_time = lane.reading.lock().await;
+        if lane
+            .look(|state| state.read_at())
+            .is_some_and(|read_at| read_at >= asked_at)
+        {
+            return Ok(());
+        }
+        let read_at = Instant::now();
+        // Read before the standing, so that whatever lies below it is in the standing.
+        let next_offset = self.board.next_offset(lane.identity.partition);
+        let store = self.store.clone();
+        let lifetime = lane.identity.lifetime;
+        let cursors = bounded(self.options.read_wait, "the hot tail", async move {
+            store.lifetime_cursors(&[lifetime]).await
+        });
+        let standing = cursors
+            .await?
+            .iter()
+            .find(|cursor| cursor.lifetime_id == lifetime)
+            .map(Standing::from);
+        // Whether a bind has lapsed is the watcher's business.
+        lane.observe(Facts {
+            standing,
+            read_at,
+            next_offset,
+        });
+        Ok(())
+    }
+
+    /// Reads the session's folded state now.
+    pub(crate) async fn read_session_state(&self, lane: &Lane) -> Result<Option<Arc<SessionState>>, Status> {
+        let store = self.store.clone();
+        let session = lane.identity.session;
+        let read = bounded(self.options.read_wait, "the hot tail", async move {
+            store.session_state(session).await
+        });
+        let Some(bytes) = read.await? else {
+            return Ok(None);
+        };
+        let state = SessionState::decode(&bytes).map_err(|error| {
+            tracing::error!(%session, %error, "stored session state does not decode");
+            refusals::corrupt("the session's stored state does not decode")
+        })?;
+        Ok(Some(Arc::new(state)))
+    }
+
+    /// Reads the end of a lifetime's partition now.
+    pub(crate) async fn read_partition_end(&self, partition: i32) -> Result<i64, Status> {
+        let reader = self.reader.clone();
+        let watermarks = bounded(self.options.read_wait, "the log", async move {
+            reader.watermarks(partition).await
+        });
+        Ok(watermarks.await?.high)
+    }
+}
+
+async fn bounded<T, E>(
+    bound: Duration,
+    what: &'static str,
+    read: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, Status>
+where
+    T: Send + 'static,
+    E: std::fmt::Display + Send + 'static,
+{
+    let failed = || refusals::unavailable(&format!("{what} did not answer"));
+    match timeout(bound, tokio::spawn(read)).await {
+        Ok(Ok(Ok(found))) => Ok(found),
+        Ok(Ok(Err(error))) => {
+            tracing::warn!(what, %error, "read failed");
+            Err(failed())
+        }
+        Ok(Err(error)) => {
+            tracing::error!(what, %error, "read did not end");
+            Err(failed())
+        }
+        Err(_) => {
+            tracing::warn!(what, ?bound, "read timed out");
+            Err(failed())
+        }
+    }
+}

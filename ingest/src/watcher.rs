@@ -1,0 +1,181 @@
+//! Reads the fences of live lifetimes and the persister's progress: every second, and every few milliseconds while
+//! somebody waits.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use wakelog_model::LifetimeId;
+use wakelog_store::LifetimeCursor;
+
+use crate::facts::{Facts, Standing};
+use crate::ingest::Ingest;
+use crate::lane::Lane;
+use crate::metrics;
+
+/// Lifetimes of one query.
+const LANES_PER_READ: usize = 1_000;
+
+/// How long after a failed read the next one comes, at the earliest.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(200);
+
+/// How often idle lifetimes are looked for.
+const EVICTION_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A lane, and the binding generation for which its partition's end is wanted.
+type EndWanted = (Arc<Lane>, u64);
+
+/// Runs until stopped.
+pub(crate) async fn watch(ingest: Arc<Ingest>, stop: CancellationToken) {
+    let mut watcher = Watcher {
+        ingest: &ingest,
+        reading_ends: Arc::new(AtomicBool::new(false)),
+        failing_since: None,
+        read_all_at: Instant::now(),
+    };
+    let options = &ingest.options;
+    let mut next_full = Instant::now();
+    let mut next_eviction = Instant::now() + EVICTION_INTERVAL;
+    while !stop.is_cancelled() {
+        let started = Instant::now();
+        let full = started >= next_full;
+        if full {
+            next_full = started + options.fence_interval;
+        }
+        if started >= next_eviction {
+            next_eviction = started + EVICTION_INTERVAL;
+            ingest.lanes.evict_idle();
+        }
+        let succeeded = watcher.read(full).await;
+        let fast = match succeeded {
+            true => Instant::now() + options.poll_interval,
+            false => Instant::now() + PAUSE_AFTER_FAILURE,
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = sleep_until(next_full.max(fast)) => {}
+            () = somebody_waits(&ingest) => sleep_until(fast).await,
+        }
+    }
+}
+
+async fn somebody_waits(ingest: &Ingest) {
+    while !ingest.board.somebody_waits(ingest.options.ack_wait) {
+        ingest.board.woken().await;
+    }
+}
+
+struct Watcher<'a> {
+    ingest: &'a Ingest,
+    reading_ends: Arc<AtomicBool>,
+    failing_since: Option<Instant>,
+    read_all_at: Instant,
+}
+
+impl Watcher<'_> {
+    /// Reads once. False: the store did not answer.
+    async fn read(&mut self, full: bool) -> bool {
+        if is_read_skipped() {
+            return true;
+        }
+        match self.try_read(full).await {
+            Ok(()) => {
+                if let Some(since) = self.failing_since.take() {
+                    tracing::info!(after = ?since.elapsed(), "fences can be read again");
+                }
+                true
+            }
+            Err(error) => {
+                metrics::watcher_failure();
+                if self.failing_since.is_none() {
+                    self.failing_since = Some(Instant::now());
+                    tracing::warn!(%error, "fences can't be read");
+                }
+                metrics::fence_age(self.read_all_at.elapsed().as_secs_f64());
+                false
+            }
+        }
+    }
+
+    async fn try_read(&mut self, full: bool) -> Result<(), wakelog_store::Error> {
+        let ingest = self.ingest;
+        let started = Instant::now();
+        // Progress first: whatever lies below it is then in the standings.
+        let progress = ingest.store.progress_of_topic(&ingest.options.topic).await?;
+        let progress: BTreeMap<i32, i64> = progress
+            .iter()
+            .map(|row| (row.partition, row.next_offset))
+            .collect();
+        ingest.board.post_progress(progress.clone());
+        let waiting = ingest.board.store_waiting_lanes(ingest.options.ack_wait);
+        let lanes = if full { ingest.lanes.live() } else { waiting };
+        let mut ends_wanted = Vec::new();
+        for some in lanes.chunks(LANES_PER_READ) {
+            let read_at = Instant::now();
+            let lifetimes: Vec<LifetimeId> = some.iter().map(|lane| lane.identity.lifetime).collect();
+            let cursors = ingest.store.lifetime_cursors(&lifetimes).await?;
+            let cursors: HashMap<LifetimeId, &LifetimeCursor> = cursors
+                .iter()
+                .map(|cursor| (cursor.lifetime_id, cursor))
+                .collect();
+            for lane in some {
+                let standing = cursors
+                    .get(&lane.identity.lifetime)
+                    .map(|cursor| Standing::from(*cursor));
+                let next_offset = progress.get(&lane.identity.partition).copied().unwrap_or(0);
+                let wanted = lane.observe(Facts {
+                    standing,
+                    read_at,
+                    next_offset,
+                });
+                ends_wanted.extend(wanted.map(|generation| (Arc::clone(lane), generation)));
+            }
+        }
+        if full {
+            self.read_all_at = started;
+            metrics::fence_age(started.elapsed().as_secs_f64());
+        }
+        self.read_ends(ends_wanted);
+        Ok(())
+    }
+
+    /// Reads partition ends aside: a log that is away must not hold up the fences.
+    fn read_ends(&self, wanted: Vec<EndWanted>) {
+        if wanted.is_empty() || self.reading_ends.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut by_partition: BTreeMap<i32, Vec<EndWanted>> = BTreeMap::new();
+        for (lane, generation) in wanted {
+            by_partition
+                .entry(lane.identity.partition)
+                .or_default()
+                .push((lane, generation));
+        }
+        let reader = self.ingest.reader.clone();
+        let reading = Arc::clone(&self.reading_ends);
+        tokio::spawn(async move {
+            for (partition, lanes) in by_partition {
+                match reader.watermarks(partition).await {
+                    Ok(watermarks) => {
+                        for (lane, generation) in lanes {
+                            lane.change(|state| state.partition_end(generation, watermarks.high));
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!(partition, %error, "partition's end can't be read");
+                        sleep(PAUSE_AFTER_FAILURE).await;
+                    }
+                }
+            }
+            reading.store(false, Ordering::Release);
+        });
+    }
+}
+
+fn is_read_skipped() -> bool {
+    fail::fail_point!("ingest::watcher", |_| true);
+    false
+}

@@ -1,0 +1,302 @@
+//! What can go wrong, and whether the effect can have happened.
+//!
+//! The rule of [`Error::effect`]: an effect is ruled out only for the cases that are listed here (nothing was sent, or
+//! the server said that it rolled back). Everything else is unknown, and the caller has to look before it acts.
+
+use sqlx::error::DatabaseError;
+
+/// `unique_violation`, `check_violation` and their like.
+const CLASS_INTEGRITY_VIOLATION: &str = "23";
+/// Values that the column can't take, such as a NUL in text.
+const CLASS_DATA_EXCEPTION: &str = "22";
+/// `serialization_failure`, `deadlock_detected`: the server rolled back.
+const CLASS_TRANSACTION_ROLLBACK: &str = "40";
+/// Wrong user or password.
+const CLASS_INVALID_AUTHORIZATION: &str = "28";
+/// No such database.
+const CLASS_INVALID_CATALOG: &str = "3D";
+/// No memory, no disk space, too many connections: the statement failed as a whole.
+const CLASS_INSUFFICIENT_RESOURCES: &str = "53";
+/// Unknown table, missing privilege: the statement failed as a whole.
+const CLASS_SYNTAX_OR_ACCESS: &str = "42";
+/// Read-only server, failed transaction: the statement failed as a whole.
+const CLASS_INVALID_TRANSACTION_STATE: &str = "25";
+/// A row came twice in one upsert.
+const CARDINALITY_VIOLATION: &str = "21000";
+/// The one member of class 40 that does not say what happened.
+const STATEMENT_COMPLETION_UNKNOWN: &str = "40003";
+/// `lock_timeout` passed.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+/// `statement_timeout` passed.
+const QUERY_CANCELED: &str = "57014";
+/// The server starts or stops and takes no connection.
+const CANNOT_CONNECT_NOW: &str = "57P03";
+
+/// Whether the effect of a failed call can have happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It has not happened and will not happen.
+    CertainlyNot,
+    /// It may have happened, or may still happen.
+    Unknown,
+}
+
+/// What can go wrong in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The options can't be used.
+    #[error("the store's options can't be used: {reason}")]
+    Configuration {
+        /// What is wrong with them; never the URL itself.
+        reason: String,
+    },
+    /// No connection could be made.
+    #[error("the database can't be reached: {reason}")]
+    Unreachable {
+        /// What the last attempt met.
+        reason: String,
+    },
+    /// No connection was free within the time, or none could be made.
+    #[error("no database connection within the time allowed")]
+    PoolTimedOut,
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// Another owner has claimed the partition since.
+    #[error("partition {partition} of {topic} is fenced: epoch {held} is held, {current} is current")]
+    Fenced {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The epoch that the caller has.
+        held: i64,
+        /// The epoch that is current; 0 if nobody ever claimed the partition.
+        current: i64,
+    },
+    /// The partition is folded up to another offset than the caller thinks.
+    #[error("partition {partition} of {topic} goes on at offset {current}, the batch starts at {held}")]
+    OffsetMismatch {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The offset that the caller goes on from.
+        held: i64,
+        /// The offset that the store goes on from.
+        current: i64,
+    },
+    /// Somebody held a row or the schema lock for longer than the lock time-out.
+    #[error("{what} stayed locked for longer than the lock time-out")]
+    LockTimedOut {
+        /// What was locked.
+        what: &'static str,
+    },
+    /// COMMIT was sent and has no known answer: read the progress before anything else.
+    #[error("it is not known whether the batch was committed: {reason}")]
+    CommitUnknown {
+        /// What came instead of an answer.
+        reason: String,
+    },
+    /// The batch's transaction failed before COMMIT was sent; nothing of it is stored.
+    #[error("the batch was rolled back: {0}")]
+    BatchAborted(#[source] sqlx::Error),
+    /// The database has a migration that this build does not know.
+    #[error("the schema is at version {found}, this build knows {known}")]
+    SchemaNewer {
+        /// The newest version in the database.
+        found: i64,
+        /// The newest version of this build.
+        known: i64,
+    },
+    /// The numbers of the migrations have a hole.
+    #[error("migration {missing} is missing below a newer one")]
+    SchemaGap {
+        /// The first number that is missing.
+        missing: i64,
+    },
+    /// A migration of this build is not applied.
+    #[error("migration {version} is not applied")]
+    MigrationMissing {
+        /// The first one that is not.
+        version: i64,
+    },
+    /// A migration was changed after it was applied.
+    #[error("migration {version} was applied with other content")]
+    MigrationChanged {
+        /// Its number.
+        version: i64,
+    },
+    /// A migration was left half applied.
+    #[error("migration {version} is half applied")]
+    MigrationDirty {
+        /// Its number.
+        version: i64,
+    },
+    /// A migration failed; what came before it is applied.
+    #[error("migration {version} failed: {source}")]
+    MigrationFailed {
+        /// Its number.
+        version: i64,
+        /// Why.
+        source: sqlx::Error,
+    },
+    /// A number of the protocol is too large for the database.
+    #[error("{what} {value} does not fit into the database")]
+    OutOfRange {
+        /// What the number is.
+        what: &'static str,
+        /// The number.
+        value: u64,
+    },
+    /// A failure that a test asked for.
+    #[error("failpoint {name}")]
+    Failpoint {
+        /// The failpoint.
+        name: &'static str,
+    },
+    /// The database holds or refused what it can't by this crate's rules. Nothing was written.
+    #[error("this is a bug: {0}")]
+    Bug(String),
+    /// Any other error of the database or of the connection to it.
+    #[error("database error: {0}")]
+    Database(#[source] sqlx::Error),
+}
+
+impl Error {
+    /// Whether the effect of the call can have happened.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::CommitUnknown { .. } => Effect::Unknown,
+            Self::Database(error) if !is_rolled_back(error) => Effect::Unknown,
+            // The migrations before it are applied, and whether it is depends on how it failed.
+            Self::MigrationFailed { .. } => Effect::Unknown,
+            Self::Database(_)
+            | Self::Configuration { .. }
+            | Self::Unreachable { .. }
+            | Self::PoolTimedOut
+            | Self::Closed
+            | Self::Fenced { .. }
+            | Self::OffsetMismatch { .. }
+            | Self::LockTimedOut { .. }
+            | Self::BatchAborted(_)
+            | Self::SchemaNewer { .. }
+            | Self::SchemaGap { .. }
+            | Self::MigrationMissing { .. }
+            | Self::MigrationChanged { .. }
+            | Self::MigrationDirty { .. }
+            | Self::OutOfRange { .. }
+            | Self::Failpoint { .. }
+            | Self::Bug(_) => Effect::CertainlyNot,
+        }
+    }
+}
+
+/// Where an error of sqlx comes from, which decides what it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum During {
+    /// Taking a connection: no statement was sent.
+    Acquire,
+    /// A statement that is its own transaction.
+    Statement(&'static str),
+    /// A statement of a batch: COMMIT was not sent.
+    Batch(&'static str),
+    /// COMMIT of a batch.
+    Commit,
+}
+
+/// The one place where an error of sqlx becomes one of ours.
+pub(crate) fn convert(during: During, error: sqlx::Error) -> Error {
+    match error {
+        sqlx::Error::PoolTimedOut => return Error::PoolTimedOut,
+        sqlx::Error::PoolClosed => return Error::Closed,
+        _ => {}
+    }
+    match during {
+        During::Acquire => Error::Unreachable {
+            reason: error.to_string(),
+        },
+        During::Commit if is_rolled_back_at_commit(&error) => Error::BatchAborted(error),
+        During::Commit => Error::CommitUnknown {
+            reason: error.to_string(),
+        },
+        During::Statement(what) => convert_statement(what, error).unwrap_or_else(Error::Database),
+        During::Batch(what) => convert_statement(what, error).unwrap_or_else(Error::BatchAborted),
+    }
+}
+
+fn convert_statement(what: &'static str, error: sqlx::Error) -> Result<Error, sqlx::Error> {
+    let refused = match &error {
+        sqlx::Error::Database(refused) => refused,
+        sqlx::Error::Encode(_)
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::ColumnNotFound(_)
+        | sqlx::Error::ColumnIndexOutOfBounds { .. }
+        | sqlx::Error::TypeNotFound { .. }
+        | sqlx::Error::RowNotFound => return Ok(Error::Bug(format!("{what}: {error}"))),
+        _ => return Err(error),
+    };
+    let code = sqlstate(refused.as_ref());
+    if code == LOCK_NOT_AVAILABLE {
+        return Ok(Error::LockTimedOut { what });
+    }
+    if code == CARDINALITY_VIOLATION
+        || code.starts_with(CLASS_INTEGRITY_VIOLATION)
+        || code.starts_with(CLASS_DATA_EXCEPTION)
+    {
+        // The constraint's name and not the server's message: that one may quote values.
+        let rule = refused.constraint().unwrap_or("no constraint").to_owned();
+        return Ok(Error::Bug(format!(
+            "{what}: refused with SQLSTATE {code} by {rule}"
+        )));
+    }
+    Err(error)
+}
+
+/// Whether the server said that a statement of its own transaction did nothing.
+fn is_rolled_back(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(refused) = error else {
+        return false;
+    };
+    let code = sqlstate(refused.as_ref());
+    if code == STATEMENT_COMPLETION_UNKNOWN {
+        return false;
+    }
+    let classes = [
+        CLASS_TRANSACTION_ROLLBACK,
+        CLASS_INTEGRITY_VIOLATION,
+        CLASS_DATA_EXCEPTION,
+        CLASS_INVALID_AUTHORIZATION,
+        CLASS_INVALID_CATALOG,
+        CLASS_INSUFFICIENT_RESOURCES,
+        CLASS_SYNTAX_OR_ACCESS,
+        CLASS_INVALID_TRANSACTION_STATE,
+    ];
+    [
+        LOCK_NOT_AVAILABLE,
+        QUERY_CANCELED,
+        CANNOT_CONNECT_NOW,
+        CARDINALITY_VIOLATION,
+    ]
+    .contains(&code.as_str())
+        || classes.iter().any(|class| code.starts_with(class))
+}
+
+/// Whether an answer to COMMIT is a certain rollback. Far fewer than for a statement: a time-out or a shutdown can be
+/// reported after the commit was written.
+fn is_rolled_back_at_commit(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(refused) = error else {
+        return false;
+    };
+    let code = sqlstate(refused.as_ref());
+    code != STATEMENT_COMPLETION_UNKNOWN
+        && (code.starts_with(CLASS_TRANSACTION_ROLLBACK) || code.starts_with(CLASS_INTEGRITY_VIOLATION))
+}
+
+fn sqlstate(error: &dyn DatabaseError) -> String {
+    error.code().map(|code| code.into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

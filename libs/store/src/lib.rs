@@ -1,0 +1,44 @@
+//! Wakelog's Postgres side: the hot tail, the progress of each partition, and the schema they live in.
+//!
+//! Runs unchanged on PostgreSQL 15 or newer and on an embedded single-connection Postgres: no `LISTEN`, no second
+//! connection while one is held, no cursor between calls.
+//!
+//! | module | decision |
+//! |---|---|
+//! | [`options`] | how the pool is built, and the bounds of every wait |
+//! | [`error`] | what can go wrong, and whether the effect can have happened |
+//! | `store` | the handle, and taking a connection |
+//! | `schema` | which migrations are embedded, and whether the database has exactly those |
+//! | `pins` | the partition of a session, and the generation that is about to be bound |
+//! | `progress` | claims of a partition: a new epoch fences the old owner |
+//! | `batch` | one batch of a partition, exactly once |
+//! | [`rows`] | what goes in and comes out |
+//! | `sessions`, `lifetimes`, `entries` | reads for ingest and the reconstructor |
+//! | `audit` | reads for verification |
+//! | `numbers` | u64 of the protocol against bigint of the database |
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod audit;
+mod batch;
+mod entries;
+pub mod error;
+mod lifetimes;
+mod numbers;
+pub mod options;
+mod pins;
+mod progress;
+pub mod rows;
+mod schema;
+mod sessions;
+mod store;
+
+pub use batch::{Batch, LoadedSession};
+pub use error::{Effect, Error};
+pub use options::Options;
+pub use progress::{Claim, Progress};
+pub use rows::{
+    AccessWrite, BatchWrites, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery, PartRow,
+    QuarantinedRecord, SessionRow, SessionWrite,
+};
+pub use store::Store;

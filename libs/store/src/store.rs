@@ -1,0 +1,114 @@
+//! The handle, and taking a connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
+use tokio::time::timeout;
+
+use crate::error::{During, convert};
+use crate::options::{Options, SessionSettings};
+use crate::{Effect, Error};
+
+/// How long to ask why the database can't be reached, once it is known that it can't.
+const DIAGNOSIS_BOUND: Duration = Duration::from_secs(2);
+
+/// The hot tail. Cheap to clone; all clones share one pool.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) pool: PgPool,
+    pub(crate) options: Arc<Options>,
+}
+
+impl Store {
+    /// Connects, within the acquire time-out and a little.
+    pub async fn connect(options: Options) -> Result<Self, Error> {
+        let store = Self {
+            pool: options.pool()?,
+            options: Arc::new(options),
+        };
+        match store.acquire().await {
+            Ok(_connection) => Ok(store),
+            Err(error) => {
+                store.close().await;
+                Err(store.why_unreachable(error).await)
+            }
+        }
+    }
+
+    /// Waits for the connections in use, within the acquire time-out, and closes the pool.
+    pub async fn close(&self) {
+        if timeout(self.options.acquire_timeout, self.pool.close())
+            .await
+            .is_err()
+        {
+            tracing::warn!("store closed while connections were in use");
+        }
+    }
+
+    /// The server's version, as it says it.
+    pub async fn server_version(&self) -> Result<String, Error> {
+        let mut connection = self.acquire().await?;
+        sqlx::query_scalar("SELECT current_setting('server_version')")
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(|error| convert(During::Statement("server version"), error))
+    }
+
+    /// A connection of the pool. Every statement takes its own: an error here means that nothing was sent.
+    pub(crate) async fn acquire(&self) -> Result<PoolConnection<Postgres>, Error> {
+        self.pool.acquire().await.map_err(|error| {
+            let error = convert(During::Acquire, error);
+            debug_assert_eq!(error.effect(), Effect::CertainlyNot);
+            error
+        })
+    }
+
+    /// A connection of its own, for what must not wait for the pool. Bounded like taking one from it.
+    pub(crate) async fn connect_outside_pool(&self) -> Result<PgConnection, Error> {
+        let options = self.options.connect_options()?;
+        let settings = SessionSettings::of(&self.options);
+        let connecting = async {
+            let mut connection = PgConnection::connect_with(&options).await?;
+            settings.apply(&mut connection).await?;
+            Ok(connection)
+        };
+        match timeout(self.options.acquire_timeout, connecting).await {
+            Ok(connected) => connected.map_err(|error| convert(During::Acquire, error)),
+            Err(_) => Err(Error::PoolTimedOut),
+        }
+    }
+
+    /// The pool waits for a server that refuses connections and then only says that the time is over.
+    async fn why_unreachable(&self, error: Error) -> Error {
+        if !matches!(error, Error::PoolTimedOut) {
+            return error;
+        }
+        let options = match self.options.connect_options() {
+            Ok(options) => options,
+            Err(error) => return error,
+        };
+        let reason = match timeout(DIAGNOSIS_BOUND, PgConnection::connect_with(&options)).await {
+            Ok(Err(error)) => error.to_string(),
+            Ok(Ok(connection)) => {
+                if let Err(error) = connection.close().await {
+                    tracing::debug!(%error, "closing a diagnostic connection failed");
+                }
+                "a connection came only after the acquire time-out".to_owned()
+            }
+            Err(_) => "no answer".to_owned(),
+        };
+        Error::Unreachable { reason }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Store")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

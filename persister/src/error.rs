@@ -1,0 +1,67 @@
+//! What can go wrong for the service and for `verify`.
+
+use crate::status::StopReason;
+
+/// Everything that this crate reports.
+///
+/// What stops one partition is no error of the service: it is in [`crate::StatusHandle`], in the log and in a gauge.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option makes no sense.
+    #[error("option {option} is {value}: {expected}")]
+    Options {
+        /// The option.
+        option: &'static str,
+        /// What it is.
+        value: String,
+        /// What it must be, in words.
+        expected: &'static str,
+    },
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] wakelog_store::Error),
+    /// The log failed.
+    #[error("the log failed")]
+    Stream(#[from] wakelog_stream::Error),
+    /// A stored state can't be read.
+    #[error("a stored session state can't be read")]
+    Fold(#[from] wakelog_fold::Error),
+    /// `verify` can't fold what the log no longer has.
+    #[error(
+        "partition {partition} of the log starts at {low}: its head is gone, so it can't be folded from the start"
+    )]
+    LogHeadEaten {
+        /// The partition.
+        partition: i32,
+        /// The log's first offset.
+        low: i64,
+    },
+    /// The log ends below what was folded, so `verify` can't fold it.
+    #[error("partition {partition} was folded up to {next_offset} but its log ends at {high}")]
+    LogTooShort {
+        /// The partition.
+        partition: i32,
+        /// The next offset to fold.
+        next_offset: i64,
+        /// The log's end.
+        high: i64,
+    },
+    /// A partition would be stopped for this.
+    #[error("partition {partition} is stopped")]
+    Stopped {
+        /// The partition.
+        partition: i32,
+        /// Why.
+        #[source]
+        reason: StopReason,
+    },
+    /// Something that must not be able to happen.
+    #[error("bug: {detail}")]
+    Bug {
+        /// What it was.
+        detail: String,
+    },
+    /// A failpoint ended the process, so to say. Tests only.
+    #[error("a failpoint ended the service")]
+    Failpoint,
+}

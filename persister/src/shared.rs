@@ -1,0 +1,23 @@
+//! What the tasks of one service share.
+
+use wakelog_store::Store;
+use wakelog_stream::LogReader;
+
+use crate::options::Options;
+use crate::status::StatusHandle;
+use crate::unreadable::UnreadablePartitions;
+
+/// What the tasks of one service share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) store: Store,
+    pub(crate) reader: LogReader,
+    pub(crate) status: StatusHandle,
+    pub(crate) unreadable: UnreadablePartitions,
+}
+
+impl Shared {
+    pub(crate) fn topic(&self) -> &str {
+        &self.options.stream.topic
+    }
+}

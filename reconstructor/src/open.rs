@@ -1,0 +1,130 @@
+//! Opening a session: pin, publish, wait until applied. The same request again gives the same session.
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wakelog_model::SessionId;
+use wakelog_proto::v1::{SessionOpened, session_record::Record};
+use wakelog_store::SessionRow;
+
+use crate::core::Core;
+use crate::poll::Poll;
+use crate::publish::Applied;
+use crate::validate::Labels;
+use crate::{Error, metrics};
+
+/// A session to open, validated.
+#[derive(Debug, Clone)]
+pub(crate) struct NewSession {
+    pub(crate) session: SessionId,
+    pub(crate) owner: String,
+    pub(crate) labels: Labels,
+    pub(crate) parent: Option<SessionId>,
+    pub(crate) subpath: String,
+}
+
+impl Core {
+    /// Opens the session, and returns it once it is applied.
+    pub(crate) async fn open(
+        &self,
+        new: &NewSession,
+        abandoned: &CancellationToken,
+    ) -> Result<SessionRow, Error> {
+        let look = || self.store.visible_session(new.session, &new.owner);
+        if let Some(row) = look().await? {
+            return same_session(new, row);
+        }
+        let partition = self.pin(new).await?;
+        let mut poll = Poll::new("the opened session", self.options.apply_timeout, abandoned);
+        let record = Record::SessionOpened(SessionOpened {
+            owner: new.owner.clone(),
+            labels: new.labels.clone(),
+            parent_session_id: new.parent.map(|parent| parent.to_string()).unwrap_or_default(),
+            subpath: new.subpath.clone(),
+            partition,
+        });
+        let published = self.publish(new.session, partition, record).await?;
+        let applied = self
+            .wait_applied(partition, published, &mut poll, || async { Ok(look().await?) })
+            .await?;
+        metrics::applied(poll.waited());
+        match applied {
+            Applied::Seen(row) => same_session(new, row),
+            // Opened before and erased since: what was erased is not there.
+            Applied::Nothing => Err(Error::SessionNotFound),
+        }
+    }
+
+    /// The partition of the session, for good. A sub-session lives on its parent's.
+    async fn pin(&self, new: &NewSession) -> Result<i32, Error> {
+        let Some(parent) = new.parent else {
+            let wanted = partition_of(new.session, self.partition_count().await?);
+            return Ok(self.store.ensure_pin(new.session, wanted).await?);
+        };
+        let parent = self.visible(parent, &new.owner).await?;
+        if parent.owner != new.owner {
+            return Err(Error::NotOwner);
+        }
+        let pinned = self.store.ensure_pin(new.session, parent.partition).await?;
+        if pinned != parent.partition {
+            // An earlier try of this request, with another parent, has fixed it.
+            return Err(Error::Conflict("parent"));
+        }
+        Ok(pinned)
+    }
+
+    async fn partition_count(&self) -> Result<i32, Error> {
+        let bound = self.options.apply_timeout;
+        // One asks the log, the others wait for its answer; not in a row without end if the log is away.
+        let mut cached = tokio::time::timeout(bound, self.partition_count.lock())
+            .await
+            .map_err(|_| Error::NotInTime {
+                what: "the partition count",
+                waited: bound,
+            })?;
+        if let Some((read_at, count)) = *cached
+            && read_at.elapsed() < self.options.partition_count_max_age
+        {
+            return Ok(count);
+        }
+        match (self.reader.partition_count().await, *cached) {
+            (Ok(count), _) => {
+                *cached = Some((Instant::now(), count));
+                Ok(count)
+            }
+            // Partitions are only ever added: the old count still names partitions that exist.
+            (Err(error), Some((_, count))) => {
+                tracing::warn!(%error, count, "the partition count could not be refreshed");
+                *cached = Some((Instant::now(), count));
+                Ok(count)
+            }
+            (Err(error), None) => Err(error.into()),
+        }
+    }
+}
+
+/// Where a new session goes. Its id is a hash, or random: its first bytes are as good as any.
+fn partition_of(session: SessionId, partition_count: i32) -> i32 {
+    let [a, b, c, d, ..] = session.0.into_bytes();
+    let count = u32::try_from(partition_count).unwrap_or(1).max(1);
+    i32::try_from(u32::from_be_bytes([a, b, c, d]) % count).unwrap_or(0)
+}
+
+/// The applied session, if it is the one that the request describes.
+fn same_session(new: &NewSession, row: SessionRow) -> Result<SessionRow, Error> {
+    if row.owner != new.owner {
+        return Err(Error::Conflict("owner"));
+    }
+    if row.labels != new.labels {
+        return Err(Error::Conflict("labels"));
+    }
+    if row.parent != new.parent {
+        return Err(Error::Conflict("parent"));
+    }
+    if row.subpath != new.subpath {
+        return Err(Error::Conflict("subpath"));
+    }
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests;

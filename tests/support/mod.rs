@@ -1,0 +1,29 @@
+//! What the stream-level tests stand on: a stack that runs the real binary in processes of its own, and sessions whose
+//! writers remember what was acknowledged.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`stack`] | `wakelog up` on a folder of its own: started, killed, restarted |
+//! | [`oracle`] | what a body must be, from what was sent and what was acknowledged alone |
+//! | [`session`] | the calls that the tests make, with bounds |
+//! | [`seed`] | random entries that can be drawn again |
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+pub mod oracle;
+pub mod seed;
+pub mod session;
+pub mod stack;
+
+use std::time::Duration;
+
+/// How long anything may take before the test says what it waited for.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bounds a wait, and names it.
+pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("{what} took longer than {PATIENCE:?}"),
+    }
+}

@@ -1,0 +1,116 @@
+//! The calls that the tests make, with bounds.
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use tonic::Status;
+use wakelog_client::{Connection, Error, ReceivedBody, Writer, WriterOptions, new_nonce, receive_body};
+use wakelog_model::WriterNonce;
+use wakelog_proto::v1::{
+    AckLevel, AttachWriterRequest, DescribeSessionRequest, DescribeSessionResponse, ExportSessionRequest,
+    LifetimeGrant, OpenSessionRequest, StartAgentSessionRequest, StopAgentSessionRequest,
+};
+
+use super::within;
+
+/// Opens a session; the request id makes it the same one again.
+pub async fn open(connection: &Connection, request_id: &str) -> String {
+    let request = OpenSessionRequest { request_id: request_id.to_owned(), ..Default::default() };
+    let opened = within("opening a session", connection.sessions().open_session(request)).await;
+    opened.expect("the session opens").into_inner().session_id
+}
+
+/// Attaches a writer to a new session.
+pub async fn attach_first(connection: &Connection, session: &str, nonce: WriterNonce) -> Result<LifetimeGrant, Status> {
+    attach(connection, session, nonce, Bytes::new(), false).await
+}
+
+/// Attaches a writer after `last_lifetime`, or over whatever is current.
+pub async fn attach(
+    connection: &Connection,
+    session: &str,
+    nonce: WriterNonce,
+    last_lifetime: Bytes,
+    take_over: bool,
+) -> Result<LifetimeGrant, Status> {
+    let request = AttachWriterRequest {
+        session_id: session.to_owned(),
+        writer_nonce: nonce.as_bytes().to_vec().into(),
+        last_lifetime_id: last_lifetime,
+        take_over,
+    };
+    let attached = within("attaching a writer", connection.sessions().attach_writer(request)).await?;
+    Ok(attached.into_inner().lifetime.expect("a lifetime"))
+}
+
+/// A writer in `lifetime`.
+pub async fn writer(
+    connection: &Connection,
+    lifetime: &LifetimeGrant,
+    nonce: WriterNonce,
+    ack_level: AckLevel,
+) -> Result<Writer, Error> {
+    let options = WriterOptions { ack_level, ..WriterOptions::default() };
+    within("opening a writer", Writer::open(connection.channel(), lifetime.clone(), nonce, options)).await
+}
+
+/// Opens a session and attaches its first writer.
+pub async fn open_and_attach(connection: &Connection, request_id: &str, ack_level: AckLevel) -> (LifetimeGrant, Writer) {
+    let session = open(connection, request_id).await;
+    let nonce = new_nonce();
+    let lifetime = attach_first(connection, &session, nonce).await.expect("the first writer attaches");
+    let writer = writer(connection, &lifetime, nonce, ack_level).await.expect("the writer opens");
+    (lifetime, writer)
+}
+
+/// Resumes a session and receives its body.
+pub async fn resume(
+    connection: &Connection,
+    session: &str,
+    request_id: &str,
+) -> Result<(LifetimeGrant, Vec<u8>), Error> {
+    let request = StartAgentSessionRequest {
+        container_name: "a test".to_owned(),
+        resume_session_id: session.to_owned(),
+        request_id: request_id.to_owned(),
+        ..Default::default()
+    };
+    let receive = async {
+        let mut answer = connection.sessions().start_agent_session(request).await?.into_inner();
+        let first = answer.message().await?.expect("a first message");
+        let chunks = answer.map(|message| message.map(|message| message.resume_body.expect("a body")));
+        let mut body = Vec::new();
+        receive_body(chunks, &mut body).await?;
+        Ok((first.lifetime.expect("a lifetime"), body))
+    };
+    within("a resume", receive).await
+}
+
+/// Exports a session.
+pub async fn export(connection: &Connection, session: &str) -> Result<(ReceivedBody, Vec<u8>), Error> {
+    let request = ExportSessionRequest { session_id: session.to_owned() };
+    let receive = async {
+        let answer = connection.sessions().export_session(request).await?.into_inner();
+        let chunks = answer.map_ok(|message| message.resume_body.expect("a body"));
+        let mut body = Vec::new();
+        let received = receive_body(chunks, &mut body).await?;
+        Ok((received, body))
+    };
+    within("an export", receive).await
+}
+
+/// Ends a lifetime.
+pub async fn stop(connection: &Connection, lifetime: &LifetimeGrant) -> Result<u64, Status> {
+    let request = StopAgentSessionRequest {
+        session_id: lifetime.session_id.clone(),
+        lifetime_id: lifetime.lifetime_id.clone(),
+    };
+    let stopped = within("ending a lifetime", connection.sessions().stop_agent_session(request)).await?;
+    Ok(stopped.into_inner().last_entry_seq)
+}
+
+/// Describes a session.
+pub async fn describe(connection: &Connection, session: &str) -> Result<DescribeSessionResponse, Status> {
+    let request = DescribeSessionRequest { session_id: session.to_owned() };
+    let described = within("describing a session", connection.sessions().describe_session(request)).await?;
+    Ok(described.into_inner())
+}

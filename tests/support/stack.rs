@@ -1,0 +1,257 @@
+//! `wakelog up` on a folder of its own: started, killed, restarted. Nothing of the stack runs in the test's process.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use wakelog_client::Connection;
+
+use super::PATIENCE;
+
+/// A stack and its folder. Dropping it kills what still runs.
+pub struct Stack {
+    folder: TempDir,
+    port: u16,
+    http_port: u16,
+    failpoints: String,
+    child: Option<Child>,
+}
+
+impl Stack {
+    /// Starts a stack on a new folder.
+    pub async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// Starts a stack with failpoints, as `name=action;name=action`.
+    pub async fn start_with(failpoints: &str) -> Self {
+        let mut stack = Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            port: free_port(),
+            http_port: free_port(),
+            failpoints: failpoints.to_owned(),
+            child: None,
+        };
+        stack.up().await;
+        stack
+    }
+
+    /// Sets the failpoints of the next start.
+    pub fn set_failpoints(&mut self, failpoints: &str) {
+        self.failpoints = failpoints.to_owned();
+    }
+
+    /// Starts the stack and waits until it is ready.
+    pub async fn up(&mut self) {
+        assert!(self.child.is_none(), "the stack is up");
+        let mut child = self
+            .command()
+            .args(["up", "--no-discovery", "--data-dir"])
+            .arg(self.data_dir())
+            .arg("--listen")
+            .arg(format!("127.0.0.1:{}", self.port))
+            .arg("--http-listen")
+            .arg(format!("127.0.0.1:{}", self.http_port))
+            .env("FAILPOINTS", &self.failpoints)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        keep_log(&mut child, self.folder.path().join("up.log"));
+        self.child = Some(child);
+        self.wait_ready().await;
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("the stack is up");
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+    }
+
+    /// SIGTERM, and a bounded wait for the end.
+    pub fn stop(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("the stack is up");
+        signal("TERM", child.id());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = child.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the stack did not stop within {PATIENCE:?}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The data folder.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A folder for the test's own files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where gRPC is served.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Where the pages are served.
+    pub fn http(&self) -> String {
+        format!("127.0.0.1:{}", self.http_port)
+    }
+
+    /// The caller token.
+    pub fn token(&self) -> String {
+        let file = std::fs::read_to_string(self.data_dir().join("caller-token")).expect("a token file");
+        let line = file.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty()).expect("a token");
+        line.split_whitespace().next_back().expect("a token").to_owned()
+    }
+
+    /// A connection with the caller token.
+    pub async fn connect(&self) -> Connection {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match Connection::connect(&self.endpoint(), Some(self.token())).await {
+                Ok(connection) => return connection,
+                Err(error) if Instant::now() > deadline => panic!("{error}\n{}", self.log()),
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+
+    /// A client command of the binary against this stack.
+    pub fn client(&self, args: &[&str]) -> Command {
+        let mut command = self.command();
+        command.args(args).arg("--server").arg(self.endpoint());
+        command.arg("--token-file").arg(self.data_dir().join("caller-token"));
+        command
+    }
+
+    /// The binary, in an environment of this test alone.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wakelog"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("WAKELOG_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
+            .env_remove("XDG_STATE_HOME")
+            .env_remove("XDG_DATA_HOME")
+            .env_remove("XDG_CONFIG_HOME")
+            .env("WAKELOG_LOG", "info");
+        command
+    }
+
+    /// What the stack has logged, the end of it.
+    pub fn log(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.path().join("up.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(60)..].join("\n")
+    }
+
+    /// Everything that the stack has logged.
+    pub fn whole_log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("up.log")).unwrap_or_default()
+    }
+
+    /// `wakelog verify` on the stopped stack's folder: it must be clean.
+    pub fn verify(&self) {
+        assert!(self.child.is_none(), "verify needs the folder for itself");
+        let verify =
+            self.command().args(["verify", "--data-dir"]).arg(self.data_dir()).output().expect("verify runs");
+        assert!(
+            verify.status.success(),
+            "verify ended with {}\n{}{}\n{}",
+            verify.status,
+            String::from_utf8_lossy(&verify.stdout),
+            String::from_utf8_lossy(&verify.stderr),
+            self.log(),
+        );
+    }
+
+    async fn wait_ready(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if ready(&self.http()).await {
+                return;
+            }
+            let ended = self.child.as_mut().and_then(|child| child.try_wait().expect("it can be waited for"));
+            assert!(ended.is_none(), "the stack ended with {ended:?}\n{}", self.log());
+            assert!(Instant::now() < deadline, "the stack was not ready within {PATIENCE:?}\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+        if std::thread::panicking() {
+            eprintln!("--- the stack's log\n{}", self.log());
+        }
+    }
+}
+
+/// Asks `/readyz`.
+pub async fn ready(address: &str) -> bool {
+    get(address, "/readyz").await.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// A page, headers included.
+pub async fn get(address: &str, path: &str) -> Option<String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let ask = async {
+        let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        Some(answer)
+    };
+    tokio::time::timeout(Duration::from_secs(5), ask).await.ok().flatten()
+}
+
+/// Sends a signal by name.
+pub fn signal(name: &str, pid: u32) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().expect("kill runs");
+    assert!(sent.success(), "kill -{name} {pid} failed");
+}
+
+/// A port that was free a moment ago, outside the range that the kernel hands out by itself.
+pub fn free_port() -> u16 {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..500 {
+        let slot = NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        let port = 20_000 + (std::process::id() % 100) as u16 * 100 + slot;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port");
+}
+
+/// Keeps what a process says, so that a failure can show it.
+fn keep_log(child: &mut Child, path: PathBuf) {
+    let stderr = child.stderr.take().expect("a pipe");
+    std::thread::spawn(move || {
+        use std::io::Write as _;
+        let mut log = std::fs::OpenOptions::new().create(true).append(true).open(path).expect("a log file");
+        for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+            log.write_all(&line).ok();
+            log.write_all(b"\n").ok();
+        }
+    });
+}
