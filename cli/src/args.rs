@@ -102,6 +102,11 @@ pub(crate) struct ListenArgs {
 pub(crate) enum Command {
     /// Runs everything in one process
     Up(UpArgs),
+    /// Shows a recorded agent session lose its writer and come back byte for byte
+    Demo(DemoArgs),
+    /// The demo's agent
+    #[command(hide = true)]
+    DemoAgent,
     /// Runs the relay's server half alone
     Ingest(ServiceArgs),
     /// Runs the persister alone
@@ -129,6 +134,14 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Prints the effective configuration, secrets hidden
     Config(ConfigArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArgs,
+    #[command(flatten)]
+    pub(crate) engines: EngineArgs,
 }
 
 #[derive(Debug, Args)]
@@ -340,6 +353,11 @@ impl Cli {
                 args.listen.add_to(&mut flags);
                 set(&mut flags, "discovery", args.no_discovery.then_some("false"));
             }
+            Command::Demo(args) => {
+                args.data_dir.add_to(&mut flags);
+                args.engines.add_to(&mut flags);
+            }
+            Command::DemoAgent => {}
             Command::Ingest(args) | Command::Persist(args) | Command::Reconstruct(args) => {
                 args.engines.add_to(&mut flags);
                 args.listen.add_to(&mut flags);

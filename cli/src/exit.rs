@@ -74,7 +74,7 @@ impl From<wakelog_client::Error> for Error {
         use wakelog_client::Error as Client;
         let exit = match &error {
             Client::Refused { code, .. } => exit_of_refusal(*code, error.refusal_reason()),
-            Client::Unreachable { .. } => Exit::Dependency,
+            Client::Unreachable { .. } | Client::GaveUp { .. } => Exit::Dependency,
             Client::Endpoint { .. } | Client::Token => Exit::Usage,
             Client::EmptyEntry | Client::TooLarge { .. } => Exit::Refused,
             Client::Source { .. }
@@ -91,6 +91,7 @@ impl From<wakelog_client::Error> for Error {
             Client::Unreachable { .. } => {
                 Some("is `wakelog up` running there? `wakelog doctor` looks at every dependency")
             }
+            Client::GaveUp { .. } => Some("`wakelog doctor` says what is away"),
             Client::CutShort { .. } | Client::LengthMismatch { .. } | Client::DigestMismatch { .. } => {
                 Some("what was received is not used; try again, and run `wakelog verify` if it happens again")
             }

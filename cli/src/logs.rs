@@ -12,13 +12,12 @@ const QUIET_ENGINES: &str = wakelog_embedded::QUIET_TARGETS;
 #[cfg(not(feature = "embedded"))]
 const QUIET_ENGINES: &str = "hyper=warn";
 
-/// Starts logging. Services tell what they do; other commands only what is wrong.
-pub(crate) fn start(settings: &Settings, runs_services: bool) -> Result<(), Error> {
-    let default = if runs_services { "info" } else { "warn" };
-    let wanted = settings.log.as_deref().unwrap_or(default);
+/// Starts logging; `usual` is the filter where none was asked for.
+pub(crate) fn start(settings: &Settings, usual: &str) -> Result<(), Error> {
+    let wanted = settings.log.as_deref().unwrap_or(usual);
     // What is asked for comes last, and so wins over what is quiet by default.
     let filter = EnvFilter::builder()
-        .parse(format!("{QUIET_ENGINES},{wanted}"))
+        .parse(if wanted == "off" { wanted.to_owned() } else { format!("{QUIET_ENGINES},{wanted}") })
         .map_err(|error| Error::usage(format!("`log` is {wanted:?}: {error}")))?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -8,6 +8,7 @@
 //! | `output` | JSON lines, tables, progress |
 //! | `discovery` | how clients find a stack |
 //! | `commands` | what a user does |
+//! | `demo` | a recorded session loses its writer and comes back |
 //! | `services` | what a process needs to run services |
 //! | `up` | everything in one process |
 
@@ -16,6 +17,7 @@
 mod args;
 mod commands;
 mod config;
+mod demo;
 mod discovery;
 mod exit;
 mod logs;
@@ -38,6 +40,9 @@ use exit::Error;
 const RUNTIME_WAIT: Duration = Duration::from_millis(200);
 
 fn main() -> anyhow::Result<ExitCode> {
+    // Takes failpoints from the variable FAILPOINTS; without it there are none.
+    #[cfg(feature = "failpoints")]
+    let _failpoints = fail::FailScenario::setup();
     let cli = Cli::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -59,7 +64,7 @@ fn main() -> anyhow::Result<ExitCode> {
 
 async fn run(cli: &Cli) -> Result<Exit, Error> {
     let settings = Settings::load(&cli.flags(), cli.global.config.as_deref())?;
-    logs::start(&settings, runs_services(&cli.command))?;
+    logs::start(&settings, usual_logs(&cli.command))?;
     match &cli.command {
         Command::Up(_) => up::run(&settings).await,
         Command::Ingest(_) => services::alone::ingest(&settings).await,
@@ -86,6 +91,8 @@ async fn run_briefly(settings: &Settings, command: &Command) -> Result<Exit, Err
         Command::Verify(args) => commands::verify::run(settings, args).await,
         Command::Doctor(args) => commands::doctor::run(settings, args).await,
         Command::Config(_) => commands::config::run(settings),
+        Command::Demo(_) => demo::run(settings).await,
+        Command::DemoAgent => demo::agent::run().await,
         Command::Up(_)
         | Command::Ingest(_)
         | Command::Persist(_)
@@ -94,9 +101,11 @@ async fn run_briefly(settings: &Settings, command: &Command) -> Result<Exit, Err
     }
 }
 
-fn runs_services(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Up(_) | Command::Ingest(_) | Command::Persist(_) | Command::Reconstruct(_)
-    )
+/// Services tell what they do; other commands only what is wrong. The demo kills things on purpose and tells so itself.
+fn usual_logs(command: &Command) -> &'static str {
+    match command {
+        Command::Up(_) | Command::Ingest(_) | Command::Persist(_) | Command::Reconstruct(_) => "info",
+        Command::Demo(_) | Command::DemoAgent => "off",
+        _ => "warn",
+    }
 }

@@ -22,6 +22,7 @@ pub(crate) type Progress = Arc<BTreeMap<i32, i64>>;
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     progress: watch::Sender<Progress>,
+    posted_at: Mutex<Option<Instant>>,
     offset_waiters: AtomicUsize,
     store_waiters: Mutex<HashMap<LifetimeId, StoreWaiter>>,
     wake: Notify,
@@ -38,7 +39,14 @@ struct StoreWaiter {
 impl Board {
     /// Takes a read of the persister's progress.
     pub(crate) fn post_progress(&self, progress: BTreeMap<i32, i64>) {
+        *self.posted_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.progress.send_replace(Arc::new(progress));
+    }
+
+    /// Whether the store answered the watcher lately.
+    pub(crate) fn was_posted_within(&self, age: Duration) -> bool {
+        let posted_at = *self.posted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        posted_at.is_some_and(|posted_at| posted_at.elapsed() < age)
     }
 
     /// The persister's next offset on a partition, as of the last read; 0 for one that it never had.

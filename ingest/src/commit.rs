@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tonic::Status;
 use wakelog_fold::{Remembered, SessionState};
 use wakelog_model::{EntryDigester, remembered_hash};
@@ -39,22 +40,20 @@ enum RepeatAnswer {
 }
 
 impl Ingest {
-    /// Reads the lifetime's standing unless that was done lately.
+    /// Reads the lifetime's standing unless what is known of it is fresh enough to ack by. One that the watcher left out,
+    /// since nobody had used it for a while, is read as well; but when the watcher itself gets no answer, lifetimes whose
+    /// fences are fresh enough go on without.
     pub(crate) async fn refresh_standing(&self, lane: &Lane) -> Result<(), Status> {
         let recent = self.options.fence_interval * 3;
-        let is_recent = |read_at: tokio::time::Instant| read_at.elapsed() < recent;
-        if lane.look(|state| state.standing().is_some() && state.read_at().is_some_and(is_recent)) {
+        let enough = match self.board.was_posted_within(recent) {
+            true => recent,
+            false => self.options.max_fence_age,
+        };
+        let is_fresh = |read_at: Instant| read_at.elapsed() < enough;
+        if lane.look(|state| state.standing().is_some() && state.read_at().is_some_and(is_fresh)) {
             return Ok(());
         }
-        match self.read_standing(lane).await {
-            // A database that is away for a while must not stop lifetimes whose fences are fresh enough.
-            Err(_) if lane.look(|state| self.has_fresh_fences(state.read_at())) => Ok(()),
-            read => read,
-        }
-    }
-
-    fn has_fresh_fences(&self, read_at: Option<tokio::time::Instant>) -> bool {
-        read_at.is_some_and(|read_at| read_at.elapsed() < self.options.max_fence_age)
+        self.read_standing(lane).await
     }
 
     /// Decides whether an entry may be published: from the cache if that admits it, else from the store, if need be

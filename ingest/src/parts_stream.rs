@@ -21,7 +21,6 @@ use crate::auth::{Identity, check_session};
 use crate::facts::Standing;
 use crate::ingest::{Ingest, OpenCall};
 use crate::lanes::HeldLane;
-use crate::service::MAX_MESSAGE_BYTES;
 use crate::{metrics, refusals, validate};
 
 mod acks;
@@ -80,12 +79,14 @@ pub(crate) fn serve(
 ) -> Responses {
     let (responses, receiver) = mpsc::channel(QUEUED_RESPONSES);
     tokio::spawn(async move {
+        // Moved in whole: a shutdown waits for it until this task ends.
+        let open_call = call;
         let closing = ingest.closing.clone();
         let ended = tokio::select! {
             // The writer is gone.
             () = responses.closed() => return,
             () = closing.cancelled() => Err(refusals::shutting_down()),
-            ended = Box::pin(converse(ingest, call.owner, identity, inbound, &responses)) => ended,
+            ended = Box::pin(converse(ingest, open_call.owner, identity, inbound, &responses)) => ended,
         };
         if let Err(status) = ended {
             metrics::refusal(&status);
@@ -136,12 +137,15 @@ async fn open(
     let first = timeout(ingest.options.hello_wait, inbound.message())
         .await
         .map_err(|_| validate::malformed("no `hello` came in time"))?
-        .map_err(|status| refusals::inbound(status, MAX_MESSAGE_BYTES))?
+        .map_err(refusals::inbound)?
         .ok_or_else(|| validate::malformed("the stream ended before `hello`"))?;
     let hello = validate::hello(first)?;
     check_session(&identity, &hello.session_id)?;
     let lane = ingest.lanes.hold(identity)?;
-    ingest.refresh_standing(&lane).await?;
+    // A writer that comes back learns here what it need not send again.
+    if ingest.read_standing(&lane).await.is_err() {
+        ingest.refresh_standing(&lane).await?;
+    }
     let terminal = |standing: &Standing| standing.terminal(identity.generation, Some(hello.nonce));
     if let Some(terminal) = lane.look(|state| state.standing().and_then(terminal)) {
         return Err(refusals::terminal(terminal));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 use wakelog_contract::refuse;
+use wakelog_model::limits::PART_SIZE;
 use wakelog_proto::v1::RefusalReason;
 
 use crate::admission::Refusal;
@@ -95,10 +96,11 @@ pub(crate) fn corrupt(message: &str) -> Status {
     refuse(RefusalReason::StoreCorrupt, message).build()
 }
 
-/// What a broken inbound stream means. The transport refuses a message beyond its limit before anybody reads it.
-pub(crate) fn inbound(status: Status, max_message_bytes: usize) -> Status {
+/// What a broken inbound stream means. The transport refuses a message beyond its limit before anybody reads it, and no
+/// part is that large.
+pub(crate) fn inbound(status: Status) -> Status {
     match status.code() {
-        Code::OutOfRange => too_large("a message", max_message_bytes as u64),
+        Code::OutOfRange => too_large("a part", PART_SIZE as u64),
         _ => status,
     }
 }

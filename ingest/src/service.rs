@@ -22,7 +22,7 @@ use crate::unary::UnaryCommit;
 use crate::{Error, Options, metrics, parts_stream, watcher};
 
 /// The largest message: an entry of 4 MiB and what is around it. Larger ones are refused before they are read.
-pub(crate) const MAX_MESSAGE_BYTES: usize = 5 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 5 * 1024 * 1024;
 
 /// How often a shutdown looks whether everything is acknowledged.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(20);

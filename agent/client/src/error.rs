@@ -19,12 +19,22 @@ pub enum Error {
         /// Why, for people.
         message: String,
     },
-    /// The server could not be reached, or answered nothing useful, until the tries ended.
+    /// The server could not be reached.
     #[error("{endpoint} was not reachable within {waited:?}: {reason}")]
     Unreachable {
         /// Where it was looked for.
         endpoint: String,
         /// For how long.
+        waited: Duration,
+        /// What the last try said.
+        reason: String,
+    },
+    /// A writer went on trying until its time was over. Its unacknowledged entries may or may not be durable.
+    #[error("no progress for {} s, {unacked_entries} entries are not acknowledged: {reason}", .waited.as_secs())]
+    GaveUp {
+        /// How many entries are not acknowledged.
+        unacked_entries: usize,
+        /// For how long it tried.
         waited: Duration,
         /// What the last try said.
         reason: String,

@@ -13,9 +13,6 @@ use crate::output::{Table, print, print_json, progress};
 use crate::services::{connect_store, store_error, stream_error, stream_options};
 use crate::up::engines::Engines;
 
-/// Why a comparison of a data folder needs the folder for itself.
-const HELD: &str = "the embedded database serves one process: stop `wakelog up`, then verify";
-
 pub(crate) async fn run(settings: &Settings, args: &VerifyArgs) -> Result<Exit, Error> {
     let report = match (&settings.brokers, &settings.database_url) {
         (Some(_), Some(_)) => {
@@ -49,9 +46,7 @@ async fn verify_data_dir(settings: &Settings) -> Result<VerifyReport, Error> {
         )
         .or_hint("name another with --data-dir, or give --brokers and --database-url"));
     }
-    let engines = Engines::start(&data_dir, true, true)
-        .await
-        .map_err(|error| error.or_hint(HELD))?;
+    let engines = Engines::start(&data_dir, true, true).await?;
     let report = verify_engines(settings, &engines).await;
     let stopped = engines.stop().await;
     let report = report?;

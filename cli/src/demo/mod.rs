@@ -58,7 +58,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
         recording.calls().len()
     ))?;
     let stack = Box::pin(RunningStack::start(stack_options(settings)?)).await?;
-    let outcome = Box::pin(play(&stage, &stack, &recording)).await;
+    let outcome = Box::pin(play(&stage, &stack)).await;
     let verified = match &outcome {
         Ok(true) => Box::pin(verify(&stage, &stack)).await,
         _ => Ok(true),
@@ -99,7 +99,7 @@ fn stack_options(settings: &Settings) -> Result<StackOptions, Error> {
     })
 }
 
-async fn play(stage: &Stage, stack: &RunningStack, recording: &Recording) -> Result<bool, Error> {
+async fn play(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
     stage.step(&format!("log, hot tail and services are up in {}", stack.data_dir.display()))?;
     let containers = tempfile::tempdir().map_err(|error| Error::io("a folder for the containers", &error))?;
     let connection = Connection::connect(&stack.endpoint, Some(stack.caller_token.clone())).await?;
@@ -200,8 +200,8 @@ async fn start(
         resume_session_id: resume_session_id.to_owned(),
         request_id: format!("demo-{}", uuid::Uuid::new_v4()),
     };
-    let answer = connection.sessions().start_agent_session(request);
-    let mut answer = within(answer).await??.into_inner();
+    let mut sessions = connection.sessions();
+    let mut answer = within(sessions.start_agent_session(request)).await??.into_inner();
     let first = within(answer.message()).await??;
     let lifetime = first.and_then(|message| message.lifetime);
     Ok((lifetime.ok_or_else(|| Error::failed("the answer has no lifetime"))?, answer))
@@ -299,12 +299,12 @@ fn compare<const N: usize>(stage: &Stage, files: [(&str, &[u8]); N]) -> Result<b
 async fn verify(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
     let verified = wakelog_persister::verify::verify(&stack.store, &stack.reader, &stack.stream.topic, |_| {});
     let report = verified.await.map_err(|error| Error::failed(crate::exit::with_sources(&error)))?;
-    if report.is_clean() {
+    if report.is_equal() {
         stage.good("verify: the hot tail equals a fold of the whole log")?;
     } else {
         stage.bad("verify: the hot tail differs from a fold of the log")?;
     }
-    Ok(report.is_clean())
+    Ok(report.is_equal())
 }
 
 async fn within<T>(call: impl Future<Output = T>) -> Result<T, Error> {

@@ -278,6 +278,10 @@ fn stream_options(options: &StackOptions, engines: &Engines) -> Result<wakelog_s
         (None, Some(brokers)) => {
             let mut stream = wakelog_stream::Options::embedded(brokers, &options.topic);
             stream.partitions = EMBEDDED_PARTITIONS;
+            // The embedded broker keeps a group's dead members over a restart, and a member that joins then is never
+            // assigned anything. There is one persister in this process and its offsets are in the database, so each
+            // start takes a group of its own.
+            stream.group = format!("{}-{}", stream.group, uuid::Uuid::new_v4());
             stream
         }
         (None, None) => return Err(Error::failed("the embedded log has no address")),

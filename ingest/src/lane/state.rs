@@ -175,6 +175,8 @@ impl LaneState {
             metrics::unacked_entries(1);
             self.published = open.seq;
             self.open = None;
+            // This publication is not the one that was denied.
+            self.progress.fences_stale_at = self.progress.fences_stale_at.min(open.seq - 1);
         }
         self.touch();
     }

@@ -87,10 +87,10 @@ impl PartsStream {
                 self.acked.store(sent, Ordering::Release);
                 waiting_since = Instant::now();
             }
-            if let Some(refusal) = say.refused {
+            let outstanding = marks_now.published > sent;
+            if let Some(refusal) = say.refused.filter(|_| outstanding) {
                 return Err(refusals::ack(refusal));
             }
-            let outstanding = marks_now.published > sent;
             if marks_now.done && !outstanding {
                 return Ok(());
             }

@@ -13,7 +13,6 @@ use crate::admission::EntryRequest;
 use crate::commit::Admission;
 use crate::lane::{PartOrder, PublishFailure, ReadyPart};
 use crate::publish::{EntryHead, PlainPart, digest, encode};
-use crate::service::MAX_MESSAGE_BYTES;
 use crate::unary::{after_publish, before_publish};
 use crate::validate::{Cursor, next_part};
 use crate::{budget, metrics, refusals};
@@ -54,8 +53,7 @@ impl PartsStream {
                 () = self.ingest.draining.cancelled(), if between_entries => return Ok(End::Draining),
                 message = inbound.message() => message,
             };
-            let Some(message) = message.map_err(|status| refusals::inbound(status, MAX_MESSAGE_BYTES))?
-            else {
+            let Some(message) = message.map_err(refusals::inbound)? else {
                 return match between_entries {
                     true => Ok(End::HalfClosed),
                     false => Err(crate::validate::malformed("the stream ended inside an entry")),

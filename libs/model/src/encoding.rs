@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
+use crate::Error;
 use crate::digest::{Digest16, part_digest};
 use crate::limits::PART_SIZE;
-use crate::Error;
 
 /// Parts below this many plain bytes are stored plain: a zstd frame would not pay for its header.
 const SMALLEST_COMPRESSED: usize = 256;
@@ -56,15 +56,23 @@ pub fn decode_part(
     let plain = match Encoding::try_from(encoding)? {
         Encoding::Plain => body.clone(),
         Encoding::Zstd => zstd::bulk::decompress(body, plain_length.min(PART_SIZE))
-            .map_err(|error| Error::Undecodable { reason: error.to_string() })?
+            .map_err(|error| Error::Undecodable {
+                reason: error.to_string(),
+            })?
             .into(),
     };
     if plain.len() != plain_length {
-        return Err(Error::LengthMismatch { expected: plain_length, actual: plain.len() });
+        return Err(Error::LengthMismatch {
+            expected: plain_length,
+            actual: plain.len(),
+        });
     }
     let actual = part_digest(&plain);
     if actual != digest {
-        return Err(Error::DigestMismatch { expected: digest, actual });
+        return Err(Error::DigestMismatch {
+            expected: digest,
+            actual,
+        });
     }
     Ok(plain)
 }

@@ -34,7 +34,9 @@ impl FromStr for SessionId {
 
     /// Takes the one written form only, so that one session has one key.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let not_an_id = || Error::SessionId { value: text.chars().take(80).collect() };
+        let not_an_id = || Error::SessionId {
+            value: text.chars().take(80).collect(),
+        };
         let uuid = Uuid::try_parse(text).map_err(|_| not_an_id())?;
         if uuid.hyphenated().to_string() != text {
             return Err(not_an_id());
@@ -128,7 +130,9 @@ impl FromStr for IdempotencyKey {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let not_a_key = || Error::IdempotencyKey { value: text.chars().take(80).collect() };
+        let not_a_key = || Error::IdempotencyKey {
+            value: text.chars().take(80).collect(),
+        };
         let (nonce, seq) = text.split_once('-').ok_or_else(not_a_key)?;
         let nonce = hex::decode(nonce).map_err(|_| not_a_key())?;
         let nonce = WriterNonce::from_slice(&nonce).map_err(|_| not_a_key())?;

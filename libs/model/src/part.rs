@@ -14,8 +14,16 @@ pub fn check_part_length(part: u32, last: bool, plain_length: usize) -> Result<(
     if !last && plain_length == PART_SIZE {
         return Ok(());
     }
-    let expected = if last { "1 to 524288, as an entry's last part" } else { "524288, as it is not the last part" };
-    Err(Error::PartLength { part, actual: plain_length, expected })
+    let expected = if last {
+        "1 to 524288, as an entry's last part"
+    } else {
+        "524288, as it is not the last part"
+    };
+    Err(Error::PartLength {
+        part,
+        actual: plain_length,
+        expected,
+    })
 }
 
 /// Splits an entry's bytes at the fixed offsets. An empty entry has no parts.

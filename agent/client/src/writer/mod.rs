@@ -370,8 +370,8 @@ impl Writer {
         let waited = since.elapsed();
         let delay = self.outage.backoff.next_delay().max(delay.unwrap_or_default());
         if waited + delay > self.options.give_up_after {
-            return Err(Error::Unreachable {
-                endpoint: "the relay".to_owned(),
+            return Err(Error::GaveUp {
+                unacked_entries: self.held.len(),
                 waited,
                 reason,
             });

@@ -317,7 +317,7 @@ async fn the_tries_end() {
     let away = refuse(RefusalReason::DependencyUnavailable, "the log is away").build();
     let (connection, _) = serve(vec![Script::Refuse(away)], 256).await;
     let error = writer(&connection).await.err().unwrap();
-    assert!(matches!(error, Error::Unreachable { reason, .. } if reason.contains("the log is away")));
+    assert!(matches!(error, Error::GaveUp { reason, .. } if reason.contains("the log is away")));
 }
 
 #[tokio::test]

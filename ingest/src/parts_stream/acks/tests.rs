@@ -59,10 +59,10 @@ fn a_void_ends_the_stream_after_what_was_acknowledged_before() {
         (5, Level::Log, None),
         "nothing of this stream was voided"
     );
-    let twice = LaneProgress { epoch: 4, ..voided };
+    let twice = say(&LaneProgress { epoch: 4, ..voided }, &marks(7, 0), Level::Log);
     assert_eq!(
-        said(twice, marks(7, 0)),
-        (0, Level::Log, Some(AckRefusal::Voided { expected: 6 }))
+        (twice.acked, twice.refused),
+        (0, Some(AckRefusal::Voided { expected: 6 }))
     );
 }
 

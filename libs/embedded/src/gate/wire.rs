@@ -35,7 +35,7 @@ pub(super) fn greeting(body: &[u8]) -> io::Result<Greeting> {
     }
 }
 
-/// Pairs of non-empty UTF-8 texts with a zero after each, and a zero at the end.
+/// Pairs of UTF-8 texts with a zero after each, and a zero at the end; PGlite wants names that are not empty.
 fn are_parameters(bytes: &[u8]) -> bool {
     let Some(texts) = std::str::from_utf8(bytes)
         .ok()
@@ -47,14 +47,15 @@ fn are_parameters(bytes: &[u8]) -> bool {
         return false;
     };
     let texts: Vec<&str> = texts.split('\0').collect();
-    texts.len().is_multiple_of(2)
-        && texts
-            .chunks_exact(2)
-            .all(|pair| !pair[0].is_empty() && !(is_name(pair[0]) && pair[1].is_empty()))
+    texts.len().is_multiple_of(2) && texts.chunks_exact(2).all(|pair| is_parameter(pair[0], pair[1]))
 }
 
-fn is_name(parameter: &str) -> bool {
-    matches!(parameter, "user" | "database")
+fn is_parameter(name: &str, value: &str) -> bool {
+    match name {
+        "" => false,
+        "user" | "database" => !value.is_empty(),
+        _ => true,
+    }
 }
 
 /// The body length of a first packet.

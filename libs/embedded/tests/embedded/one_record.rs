@@ -1,9 +1,10 @@
 //! One record goes through all three embedded engines in one process, and all of it is there after a restart.
 
-use crate::common;
 use aws_sdk_s3::primitives::ByteStream;
 use sqlx::{Connection, PgConnection};
 use wakelog_embedded::Engines;
+
+use crate::common;
 
 const BODY: &[u8] = b"{\"line\":\"\\u0000\"}\n\0\xff";
 const KEY: &str = "segments/1";

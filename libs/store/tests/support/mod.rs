@@ -183,11 +183,12 @@ fn find_programs() -> PathBuf {
 
 /// `None` if somebody took the port meanwhile.
 fn start(programs: &Path) -> Option<Server> {
-    let folder = tempfile::Builder::new()
+    // Ours until the shell runs, which deletes it when the server has ended.
+    let temporary = tempfile::Builder::new()
         .prefix("wakelog-postgres-")
         .tempdir()
-        .unwrap()
-        .keep();
+        .unwrap();
+    let folder = temporary.path().to_owned();
     if is_root() {
         run(Command::new("chown").arg("postgres").arg(&folder));
     }
@@ -207,6 +208,7 @@ fn start(programs: &Path) -> Option<Server> {
         .arg(port.to_string());
     let mut child = shell.current_dir("/").stdin(Stdio::piped()).spawn().unwrap();
     let alive = child.stdin.take().unwrap();
+    assert_eq!(temporary.keep(), folder);
     if !wait_until_ready(programs, &folder, port, &mut child) {
         return None;
     }
