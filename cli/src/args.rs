@@ -39,6 +39,9 @@ pub(crate) struct ServerArgs {
     /// The server [default: what `wakelog up` announced, else http://127.0.0.1:7420]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    /// Where entries are sent, if `wakelog ingest` runs alone [default: the same as --server]
+    #[arg(long, value_name = "URL")]
+    relay: Option<String>,
     /// The caller token. Other users of this machine may see it; prefer --token-file
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<String>,
@@ -395,6 +398,7 @@ impl Cli {
 impl ServerArgs {
     fn add_to(&self, flags: &mut Flags) {
         set(flags, "server", self.server.as_deref());
+        set(flags, "relay", self.relay.as_deref());
         set(flags, "token", self.token.as_deref());
         set_path(flags, "token_file", self.token_file.as_ref());
     }

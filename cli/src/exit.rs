@@ -128,6 +128,11 @@ fn exit_of_refusal(code: Code, reason: Option<RefusalReason>) -> Exit {
 }
 
 fn hint_of_refusal(code: Code, reason: Option<RefusalReason>) -> Option<&'static str> {
+    if code == Code::Unimplemented {
+        return Some(
+            "services that run alone serve one half each: --server names the reconstructor, --relay the ingest",
+        );
+    }
     match (code, reason?) {
         (_, RefusalReason::TokenMissing | RefusalReason::TokenForged) => Some(
             "give the server's caller token with --token-file (`wakelog up` keeps it as `caller-token` in its data folder)",

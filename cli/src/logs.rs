@@ -17,7 +17,11 @@ pub(crate) fn start(settings: &Settings, usual: &str) -> Result<(), Error> {
     let wanted = settings.log.as_deref().unwrap_or(usual);
     // What is asked for comes last, and so wins over what is quiet by default.
     let filter = EnvFilter::builder()
-        .parse(if wanted == "off" { wanted.to_owned() } else { format!("{QUIET_ENGINES},{wanted}") })
+        .parse(if wanted == "off" {
+            wanted.to_owned()
+        } else {
+            format!("{QUIET_ENGINES},{wanted}")
+        })
         .map_err(|error| Error::usage(format!("`log` is {wanted:?}: {error}")))?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)

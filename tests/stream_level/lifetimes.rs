@@ -22,7 +22,10 @@ async fn one_writer_of_resumes_that_race() {
     let mut stack = Stack::start().await;
     let connection = stack.connect().await;
     let (lifetime, mut first) = open_and_attach(&connection, "race", AckLevel::Store).await;
-    first.append(Bytes::from_static(b"{\"a\":1}\n"), true).await.unwrap();
+    first
+        .append(Bytes::from_static(b"{\"a\":1}\n"), true)
+        .await
+        .unwrap();
     within("a drain", first.drain()).await.unwrap();
     let mut wins_so_far = 1;
     for round in 0..5 {
@@ -49,7 +52,11 @@ async fn one_writer_of_resumes_that_race() {
         }
         assert!(!won.is_empty(), "round {round}: nobody won\n{}", stack.log());
         let current = describe(&connection, &lifetime.session_id).await.unwrap();
-        let generations: Vec<u64> = current.lifetimes.iter().map(|lifetime| lifetime.generation).collect();
+        let generations: Vec<u64> = current
+            .lifetimes
+            .iter()
+            .map(|lifetime| lifetime.generation)
+            .collect();
         let expected: Vec<u64> = (1..=generations.len() as u64).rev().collect();
         assert_eq!(generations, expected, "each generation was won once");
         assert!(generations.len() as u64 > wins_so_far);
@@ -64,29 +71,54 @@ async fn one_writer_of_resumes_that_race() {
 async fn one_writer_after_a_take_over() {
     let mut stack = Stack::start().await;
     let connection = stack.connect().await;
-    let (old, mut zombie) = open_and_attach(&connection, "take-over", AckLevel::Log).await;
-    zombie.append(Bytes::from_static(b"{\"header\":1}\n"), true).await.unwrap();
+    // `STORE`: a `LOG` ack can't see a bind until the fences are read again.
+    let (old, mut zombie) = open_and_attach(&connection, "take-over", AckLevel::Store).await;
+    zombie
+        .append(Bytes::from_static(b"{\"header\":1}\n"), true)
+        .await
+        .unwrap();
     within("a drain", zombie.drain()).await.unwrap();
 
     let (new, body) = resume(&connection, &old.session_id, "container-b").await.unwrap();
     assert_eq!(body, b"{\"header\":1}\n");
     let nonce = new_nonce();
     let mut successor = writer(&connection, &new, nonce, AckLevel::Store).await.unwrap();
-    successor.append(Bytes::from_static(b"{\"b\":1}\n"), false).await.unwrap();
+    successor
+        .append(Bytes::from_static(b"{\"b\":1}\n"), false)
+        .await
+        .unwrap();
     within("a drain", successor.drain()).await.unwrap();
 
     let refused = async {
-        zombie.append(Bytes::from_static(b"{\"zombie\":1}\n"), false).await?;
+        zombie
+            .append(Bytes::from_static(b"{\"zombie\":1}\n"), false)
+            .await?;
         zombie.drain().await
     };
-    let refused = within("the zombie's answer", refused).await.expect_err("the zombie may not write");
-    assert_eq!(refused.refusal_reason(), Some(RefusalReason::Superseded), "{refused}");
+    let refused = within("the zombie's answer", refused)
+        .await
+        .expect_err("the zombie may not write");
+    assert_eq!(
+        refused.refusal_reason(),
+        Some(RefusalReason::Superseded),
+        "{refused}"
+    );
 
-    let again = attach(&connection, &old.session_id, new_nonce(), old.lifetime_id.clone(), false).await;
+    let again = attach(
+        &connection,
+        &old.session_id,
+        new_nonce(),
+        old.lifetime_id.clone(),
+        false,
+    )
+    .await;
     let again = again.expect_err("a superseded container can't take the session back");
     assert_eq!(again.code(), Code::FailedPrecondition, "{again}");
 
-    successor.append(Bytes::from_static(b"{\"b\":2}\n"), false).await.unwrap();
+    successor
+        .append(Bytes::from_static(b"{\"b\":2}\n"), false)
+        .await
+        .unwrap();
     within("a drain", successor.drain()).await.unwrap();
     let (_, body) = export(&connection, &old.session_id).await.unwrap();
     assert_eq!(body, b"{\"header\":1}\n{\"b\":1}\n{\"b\":2}\n");
@@ -106,10 +138,26 @@ async fn no_silent_gap_when_an_agent_restarts_in_its_container() {
     for run in 2..5 {
         drop(agent);
         let nonce = new_nonce();
-        last = attach(&connection, &last.session_id, nonce, last.lifetime_id.clone(), false).await.unwrap();
+        last = attach(
+            &connection,
+            &last.session_id,
+            nonce,
+            last.lifetime_id.clone(),
+            false,
+        )
+        .await
+        .unwrap();
         assert_eq!(last.generation, run);
         // The gateway asks again for the same writer, since it lost the first answer: the same lifetime.
-        let again = attach(&connection, &last.session_id, nonce, last.lifetime_id.clone(), false).await.unwrap();
+        let again = attach(
+            &connection,
+            &last.session_id,
+            nonce,
+            last.lifetime_id.clone(),
+            false,
+        )
+        .await
+        .unwrap();
         assert_eq!(again.lifetime_id, last.lifetime_id);
         agent = writer(&connection, &last, nonce, AckLevel::Log).await.unwrap();
         expected.extend_from_slice(format!("{{\"run\":{run}}}\n").as_bytes());
@@ -129,25 +177,94 @@ async fn resume_is_current_when_a_start_is_retried() {
     let mut stack = Stack::start().await;
     let connection = stack.connect().await;
     let (first, mut agent) = open_and_attach(&connection, "retry", AckLevel::Store).await;
-    agent.append(Bytes::from_static(b"{\"a\":1}\n"), true).await.unwrap();
+    agent
+        .append(Bytes::from_static(b"{\"a\":1}\n"), true)
+        .await
+        .unwrap();
     within("a drain", agent.drain()).await.unwrap();
     let session = first.session_id;
 
     let (lifetime, body) = resume(&connection, &session, "the-start").await.unwrap();
     let (again, same) = resume(&connection, &session, "the-start").await.unwrap();
-    assert_eq!((again.lifetime_id, same), (lifetime.lifetime_id.clone(), body.clone()));
+    assert_eq!(
+        (again.lifetime_id, same),
+        (lifetime.lifetime_id.clone(), body.clone())
+    );
 
-    let mut agent = writer(&connection, &lifetime, new_nonce(), AckLevel::Store).await.unwrap();
-    agent.append(Bytes::from_static(b"{\"whole\":\"new\"}\n"), true).await.unwrap();
+    let mut agent = writer(&connection, &lifetime, new_nonce(), AckLevel::Store)
+        .await
+        .unwrap();
+    agent
+        .append(Bytes::from_static(b"{\"whole\":\"new\"}\n"), true)
+        .await
+        .unwrap();
     within("a drain", agent.drain()).await.unwrap();
     let (again, same) = resume(&connection, &session, "the-start").await.unwrap();
-    assert_eq!((again.lifetime_id, same), (lifetime.lifetime_id.clone(), body), "the body is fixed by the bind");
+    assert_eq!(
+        (again.lifetime_id, same),
+        (lifetime.lifetime_id.clone(), body),
+        "the body is fixed by the bind"
+    );
 
     let (_, current) = resume(&connection, &session, "another-start").await.unwrap();
     assert_eq!(current, b"{\"whole\":\"new\"}\n");
-    let refused = resume(&connection, &session, "the-start").await.expect_err("it was superseded");
-    assert_eq!(refused.refusal_reason(), Some(RefusalReason::Superseded), "{refused}");
+    let refused = resume(&connection, &session, "the-start")
+        .await
+        .expect_err("it was superseded");
+    assert_eq!(
+        refused.refusal_reason(),
+        Some(RefusalReason::Superseded),
+        "{refused}"
+    );
     assert_eq!(code_of(&refused), Some(Code::FailedPrecondition));
+    assert!(stack.stop().success());
+    stack.verify();
+}
+
+/// The window of a fence: a superseded writer may get `LOG` acks until the relay reads the fences again, which is within
+/// seconds; what it wrote is quarantined, and never in a body.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_writer_in_the_window_of_a_fence() {
+    let mut stack = Stack::start().await;
+    let connection = stack.connect().await;
+    let (old, mut zombie) = open_and_attach(&connection, "window", AckLevel::Log).await;
+    zombie
+        .append(Bytes::from_static(b"{\"header\":1}\n"), true)
+        .await
+        .unwrap();
+    within("a drain", zombie.drain()).await.unwrap();
+    let (_, body) = resume(&connection, &old.session_id, "container-b").await.unwrap();
+    let mut in_window = 0;
+    let refused = within("the refusal", async {
+        loop {
+            let late = async {
+                zombie
+                    .append(Bytes::from_static(b"{\"zombie\":1}\n"), false)
+                    .await?;
+                zombie.drain().await
+            };
+            match late.await {
+                Ok(_) => in_window += 1,
+                Err(refused) => return refused,
+            }
+        }
+    })
+    .await;
+    assert_eq!(
+        refused.refusal_reason(),
+        Some(RefusalReason::Superseded),
+        "{refused}"
+    );
+    let (_, exported) = export(&connection, &old.session_id).await.unwrap();
+    assert_eq!(exported, body, "nothing of the superseded lifetime is in a body");
+    let quarantined = describe(&connection, &old.session_id)
+        .await
+        .unwrap()
+        .quarantined_records;
+    assert!(
+        quarantined >= in_window,
+        "{in_window} were acknowledged in the window, {quarantined} are in quarantine"
+    );
     assert!(stack.stop().success());
     stack.verify();
 }
@@ -158,16 +275,27 @@ async fn acked_is_durable_when_a_lifetime_ends() {
     let mut stack = Stack::start().await;
     let connection = stack.connect().await;
     let (lifetime, mut agent) = open_and_attach(&connection, "ends", AckLevel::Log).await;
-    agent.append(Bytes::from_static(b"{\"a\":1}\n"), true).await.unwrap();
+    agent
+        .append(Bytes::from_static(b"{\"a\":1}\n"), true)
+        .await
+        .unwrap();
     within("a drain", agent.drain()).await.unwrap();
     assert_eq!(stop(&connection, &lifetime).await.unwrap(), 1);
-    assert_eq!(stop(&connection, &lifetime).await.unwrap(), 1, "ending twice is ending once");
+    assert_eq!(
+        stop(&connection, &lifetime).await.unwrap(),
+        1,
+        "ending twice is ending once"
+    );
     let refused = async {
         agent.append(Bytes::from_static(b"{\"late\":1}\n"), false).await?;
         agent.drain().await
     };
     let refused = within("the answer", refused).await.expect_err("it has ended");
-    assert_eq!(refused.refusal_reason(), Some(RefusalReason::LifetimeEnded), "{refused}");
+    assert_eq!(
+        refused.refusal_reason(),
+        Some(RefusalReason::LifetimeEnded),
+        "{refused}"
+    );
     let (_, body) = export(&connection, &lifetime.session_id).await.unwrap();
     assert_eq!(body, b"{\"a\":1}\n");
     assert!(stack.stop().success());

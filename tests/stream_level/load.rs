@@ -19,13 +19,19 @@ impl Loaded {
     /// Opens a session and attaches its writer.
     pub(crate) async fn open(connection: &Connection, request_id: &str, ack_level: AckLevel) -> Self {
         let (lifetime, writer) = open_and_attach(connection, request_id, ack_level).await;
-        Self { lifetime, sent: Sent::default(), writer }
+        Self {
+            lifetime,
+            sent: Sent::default(),
+            writer,
+        }
     }
 
     /// Sends an entry; what the writer has read of the acknowledgements counts.
     pub(crate) async fn send(&mut self, entry: Entry) {
         self.sent.entries.push(entry.clone());
-        within("an append", self.writer.append(entry.bytes, entry.checkpoint)).await.expect("an append");
+        within("an append", self.writer.append(entry.bytes, entry.checkpoint))
+            .await
+            .expect("an append");
         self.sent.acked = self.writer.acked().entry_seq as usize;
     }
 
@@ -33,7 +39,11 @@ impl Loaded {
     pub(crate) async fn drain(&mut self) {
         let acked = within("a drain", self.writer.drain()).await.expect("a drain");
         self.sent.acked = acked.entry_seq as usize;
-        assert_eq!(self.sent.acked, self.sent.entries.len(), "a drained writer has everything acknowledged");
+        assert_eq!(
+            self.sent.acked,
+            self.sent.entries.len(),
+            "a drained writer has everything acknowledged"
+        );
     }
 
     /// Sends `count` seeded entries without waiting for their acknowledgements more than the window demands.
@@ -48,11 +58,18 @@ impl Loaded {
     /// Export and resume must both hold what was acknowledged.
     pub(crate) async fn check(&self, connection: &Connection, context: &str) {
         let session = &self.lifetime.session_id;
-        let (_, exported) = export(connection, session).await.unwrap_or_else(|error| panic!("{context}: {error}"));
-        self.sent.check(&exported).unwrap_or_else(|wrong| panic!("{context}: export of {session}: {wrong}"));
+        let (_, exported) = export(connection, session)
+            .await
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        self.sent
+            .check(&exported)
+            .unwrap_or_else(|wrong| panic!("{context}: export of {session}: {wrong}"));
         let request = format!("check-{}", uuid::Uuid::new_v4());
-        let (_, resumed) =
-            resume(connection, session, &request).await.unwrap_or_else(|error| panic!("{context}: {error}"));
-        self.sent.check(&resumed).unwrap_or_else(|wrong| panic!("{context}: resume of {session}: {wrong}"));
+        let (_, resumed) = resume(connection, session, &request)
+            .await
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        self.sent
+            .check(&resumed)
+            .unwrap_or_else(|wrong| panic!("{context}: resume of {session}: {wrong}"));
     }
 }

@@ -27,8 +27,14 @@ async fn acked_is_durable_over_kill_9_of_everything() {
                 let (sent, endpoint) = (sent.clone(), stack.endpoint());
                 let token = stack.token();
                 tokio::spawn(async move {
-                    let connection = wakelog_client::Connection::connect(&endpoint, Some(token)).await.expect("up");
-                    let level = if number % 2 == 0 { AckLevel::Log } else { AckLevel::Store };
+                    let connection = wakelog_client::Connection::connect(&endpoint, Some(token))
+                        .await
+                        .expect("up");
+                    let level = if number % 2 == 0 {
+                        AckLevel::Log
+                    } else {
+                        AckLevel::Store
+                    };
                     let mut session = Loaded::open(&connection, &format!("crash-{number}"), level).await;
                     let mut rng = seed::rng(seed * 1000 + number);
                     for entry in 1..=ENTRIES {
@@ -41,7 +47,9 @@ async fn acked_is_durable_over_kill_9_of_everything() {
             })
             .collect();
         within("the load before the kill", async {
-            while sent.load(Ordering::Relaxed) < kill_after && writers.iter().any(|writer| !writer.is_finished()) {
+            while sent.load(Ordering::Relaxed) < kill_after
+                && writers.iter().any(|writer| !writer.is_finished())
+            {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
         })
@@ -50,13 +58,22 @@ async fn acked_is_durable_over_kill_9_of_everything() {
         stack.up().await;
         let mut sessions = Vec::new();
         for writer in writers {
-            sessions.push(tokio::time::timeout(2 * PATIENCE, writer).await.expect("a writer ends").expect("well"));
+            sessions.push(
+                tokio::time::timeout(2 * PATIENCE, writer)
+                    .await
+                    .expect("a writer ends")
+                    .expect("well"),
+            );
         }
         let connection = stack.connect().await;
         for session in &sessions {
             session.check(&connection, &format!("seed {seed}")).await;
         }
-        assert!(stack.stop().success(), "a drained stop ends well\n{}", stack.log());
+        assert!(
+            stack.stop().success(),
+            "a drained stop ends well\n{}",
+            stack.log()
+        );
         stack.verify();
     }
 }

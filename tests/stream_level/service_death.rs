@@ -5,6 +5,7 @@ use wakelog_proto::v1::AckLevel;
 
 use crate::load::Loaded;
 use crate::support::seed;
+use crate::support::session::resume;
 use crate::support::stack::Stack;
 
 /// Every step at which a service can die while entries are written.
@@ -45,8 +46,74 @@ async fn acked_is_durable_over_a_death_at_every_step_of_writing() {
             tokio::join!(logged.drain(), stored.drain());
             logged.check(&connection, &failpoint).await;
             stored.check(&connection, &failpoint).await;
-            assert!(stack.stop().success(), "{failpoint}: a drained stop ends well\n{}", stack.log());
+            assert!(
+                stack.stop().success(),
+                "{failpoint}: a drained stop ends well\n{}",
+                stack.log()
+            );
             stack.verify();
         }
+    }
+}
+
+/// Every step at which a reconstructor can die while a session is resumed. The first three are passed by the attachment
+/// of the first writer as well.
+const RESUME_STEPS: &[&str] = &[
+    "reconstructor::after_raise=1*off->1*return->off",
+    "reconstructor::after_bind_publish=1*off->1*return->off",
+    "reconstructor::after_bind_applied=1*off->1*return->off",
+    "reconstructor::between_pages=1*return->off",
+    "reconstructor::before_close=1*return->off",
+];
+
+/// Invariants acked-is-durable, one-writer, resume-is-current: the same request, asked again after a death, gets the
+/// lifetime and the whole body; the writer that it superseded gets no further.
+#[tokio::test(flavor = "multi_thread")]
+async fn acked_is_durable_over_a_death_at_every_step_of_a_resume() {
+    for step in RESUME_STEPS {
+        let mut stack = Stack::start_with(step).await;
+        let connection = stack.connect().await;
+        let mut session = Loaded::open(&connection, "resumed", AckLevel::Log).await;
+        session.send_seeded(11, 30).await;
+        // Larger than a page, so that there is a step between two pages.
+        let large = seed::Entry {
+            bytes: vec![b'x'; 5_000_000].into(),
+            checkpoint: false,
+        };
+        session.send(large).await;
+        session.drain().await;
+        let id = session.lifetime.session_id.clone();
+        let died = resume(&connection, &id, "the-resume")
+            .await
+            .expect_err("the step is passed by every resume");
+        assert!(
+            matches!(
+                &died,
+                wakelog_client::Error::Refused {
+                    code: tonic::Code::Unavailable,
+                    ..
+                }
+            ),
+            "{step}: {died}"
+        );
+        let (lifetime, body) = resume(&connection, &id, "the-resume")
+            .await
+            .unwrap_or_else(|error| panic!("{step}: {error}"));
+        assert_eq!(
+            lifetime.generation, 2,
+            "{step}: the same request is the same lifetime"
+        );
+        assert_eq!(
+            session.sent.check(&body),
+            Ok(session.sent.entries.len()),
+            "{step}"
+        );
+        session.check(&connection, step).await;
+        assert!(
+            stack.stop().success(),
+            "{step}: a drained stop ends well\n{}",
+            stack.log()
+        );
+        stack.verify();
     }
 }

@@ -4,16 +4,24 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`stack`] | `wakelog up` on a folder of its own: started, killed, restarted |
+//! | [`bystander`] | a session that must go on as if nothing had happened |
 //! | [`oracle`] | what a body must be, from what was sent and what was acknowledged alone |
+//! | [`refusal`] | whether an answer is the refusal that it must be |
+//! | [`relay`] | calls of the durable lane that no client would make |
 //! | [`session`] | the calls that the tests make, with bounds |
+//! | [`subject`] | a session that is mistreated, with what its body must be |
 //! | [`seed`] | random entries that can be drawn again |
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+pub mod bystander;
 pub mod oracle;
+pub mod refusal;
+pub mod relay;
 pub mod seed;
 pub mod session;
 pub mod stack;
+pub mod subject;
 
 use std::time::Duration;
 

@@ -15,7 +15,8 @@ impl Sent {
     /// Checks a body against what was sent: it must be the body of some prefix that holds all that was acknowledged
     /// (acked-is-durable, no-silent-gap, byte-exact). Returns how many entries it holds.
     pub fn check(&self, body: &[u8]) -> Result<usize, String> {
-        let matching = (self.acked..=self.entries.len()).find(|count| body_of(&self.entries[..*count]) == body);
+        let matching =
+            (self.acked..=self.entries.len()).find(|count| body_of(&self.entries[..*count]) == body);
         matching.ok_or_else(|| self.explain(body))
     }
 
@@ -25,7 +26,9 @@ impl Sent {
     }
 
     fn explain(&self, body: &[u8]) -> String {
-        let holds = (0..self.acked).rev().find(|count| body_of(&self.entries[..*count]) == body);
+        let holds = (0..self.acked)
+            .rev()
+            .find(|count| body_of(&self.entries[..*count]) == body);
         let what = match holds {
             Some(count) => format!("LOST: it is the body after entry {count}"),
             None => "ALTERED: it is the body of no prefix of what was sent".to_owned(),
@@ -45,5 +48,8 @@ impl Sent {
 /// The last checkpoint's bytes and each later delta's.
 pub fn body_of(entries: &[Entry]) -> Vec<u8> {
     let start = entries.iter().rposition(|entry| entry.checkpoint).unwrap_or(0);
-    entries[start..].iter().flat_map(|entry| entry.bytes.iter().copied()).collect()
+    entries[start..]
+        .iter()
+        .flat_map(|entry| entry.bytes.iter().copied())
+        .collect()
 }

@@ -45,18 +45,26 @@ pub fn entry(rng: &mut StdRng, number: u64) -> Entry {
     let mut bytes = format!("{{\"n\":{number}}} ").into_bytes();
     bytes.extend_from_slice(&body);
     bytes.push(b'\n');
-    Entry { bytes: bytes.into(), checkpoint }
+    Entry {
+        bytes: bytes.into(),
+        checkpoint,
+    }
 }
 
 /// Text that compresses about as transcripts do.
 fn text(rng: &mut StdRng, length: usize) -> Vec<u8> {
     const WORDS: [&str; 12] = [
-        "the", "file", "was", "not", "found", "error", "in", "line", "function", "returns", "value", "because",
+        "the", "file", "was", "not", "found", "error", "in", "line", "function", "returns", "value",
+        "because",
     ];
     let mut text = String::with_capacity(length + 12);
     while text.len() < length {
         text.push_str(WORDS[rng.random_range(0..WORDS.len())]);
-        text.push_str(if rng.random_ratio(1, 9) { &"x9f3k1"[..rng.random_range(1..6)] } else { " " });
+        text.push_str(if rng.random_ratio(1, 9) {
+            &"x9f3k1"[..rng.random_range(1..6)]
+        } else {
+            " "
+        });
     }
     text.truncate(length);
     text.into_bytes()

@@ -14,13 +14,36 @@ use super::within;
 
 /// Opens a session; the request id makes it the same one again.
 pub async fn open(connection: &Connection, request_id: &str) -> String {
-    let request = OpenSessionRequest { request_id: request_id.to_owned(), ..Default::default() };
+    let request = OpenSessionRequest {
+        request_id: request_id.to_owned(),
+        ..Default::default()
+    };
     let opened = within("opening a session", connection.sessions().open_session(request)).await;
     opened.expect("the session opens").into_inner().session_id
 }
 
+/// Opens a session on `partition`: tries names until one lands there.
+pub async fn open_on(connection: &Connection, name: &str, partition: i32) -> String {
+    for number in 0..200 {
+        let request = OpenSessionRequest {
+            request_id: format!("{name}-{number}"),
+            ..Default::default()
+        };
+        let opened = within("opening a session", connection.sessions().open_session(request)).await;
+        let opened = opened.expect("the session opens").into_inner();
+        if opened.partition == partition {
+            return opened.session_id;
+        }
+    }
+    panic!("no session landed on partition {partition}");
+}
+
 /// Attaches a writer to a new session.
-pub async fn attach_first(connection: &Connection, session: &str, nonce: WriterNonce) -> Result<LifetimeGrant, Status> {
+pub async fn attach_first(
+    connection: &Connection,
+    session: &str,
+    nonce: WriterNonce,
+) -> Result<LifetimeGrant, Status> {
     attach(connection, session, nonce, Bytes::new(), false).await
 }
 
@@ -49,16 +72,31 @@ pub async fn writer(
     nonce: WriterNonce,
     ack_level: AckLevel,
 ) -> Result<Writer, Error> {
-    let options = WriterOptions { ack_level, ..WriterOptions::default() };
-    within("opening a writer", Writer::open(connection.channel(), lifetime.clone(), nonce, options)).await
+    let options = WriterOptions {
+        ack_level,
+        ..WriterOptions::default()
+    };
+    within(
+        "opening a writer",
+        Writer::open(connection.channel(), lifetime.clone(), nonce, options),
+    )
+    .await
 }
 
 /// Opens a session and attaches its first writer.
-pub async fn open_and_attach(connection: &Connection, request_id: &str, ack_level: AckLevel) -> (LifetimeGrant, Writer) {
+pub async fn open_and_attach(
+    connection: &Connection,
+    request_id: &str,
+    ack_level: AckLevel,
+) -> (LifetimeGrant, Writer) {
     let session = open(connection, request_id).await;
     let nonce = new_nonce();
-    let lifetime = attach_first(connection, &session, nonce).await.expect("the first writer attaches");
-    let writer = writer(connection, &lifetime, nonce, ack_level).await.expect("the writer opens");
+    let lifetime = attach_first(connection, &session, nonce)
+        .await
+        .expect("the first writer attaches");
+    let writer = writer(connection, &lifetime, nonce, ack_level)
+        .await
+        .expect("the writer opens");
     (lifetime, writer)
 }
 
@@ -75,7 +113,11 @@ pub async fn resume(
         ..Default::default()
     };
     let receive = async {
-        let mut answer = connection.sessions().start_agent_session(request).await?.into_inner();
+        let mut answer = connection
+            .sessions()
+            .start_agent_session(request)
+            .await?
+            .into_inner();
         let first = answer.message().await?.expect("a first message");
         let chunks = answer.map(|message| message.map(|message| message.resume_body.expect("a body")));
         let mut body = Vec::new();
@@ -87,7 +129,9 @@ pub async fn resume(
 
 /// Exports a session.
 pub async fn export(connection: &Connection, session: &str) -> Result<(ReceivedBody, Vec<u8>), Error> {
-    let request = ExportSessionRequest { session_id: session.to_owned() };
+    let request = ExportSessionRequest {
+        session_id: session.to_owned(),
+    };
     let receive = async {
         let answer = connection.sessions().export_session(request).await?.into_inner();
         let chunks = answer.map_ok(|message| message.resume_body.expect("a body"));
@@ -104,13 +148,23 @@ pub async fn stop(connection: &Connection, lifetime: &LifetimeGrant) -> Result<u
         session_id: lifetime.session_id.clone(),
         lifetime_id: lifetime.lifetime_id.clone(),
     };
-    let stopped = within("ending a lifetime", connection.sessions().stop_agent_session(request)).await?;
+    let stopped = within(
+        "ending a lifetime",
+        connection.sessions().stop_agent_session(request),
+    )
+    .await?;
     Ok(stopped.into_inner().last_entry_seq)
 }
 
 /// Describes a session.
 pub async fn describe(connection: &Connection, session: &str) -> Result<DescribeSessionResponse, Status> {
-    let request = DescribeSessionRequest { session_id: session.to_owned() };
-    let described = within("describing a session", connection.sessions().describe_session(request)).await?;
+    let request = DescribeSessionRequest {
+        session_id: session.to_owned(),
+    };
+    let described = within(
+        "describing a session",
+        connection.sessions().describe_session(request),
+    )
+    .await?;
     Ok(described.into_inner())
 }

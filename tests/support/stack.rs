@@ -14,9 +14,11 @@ use super::PATIENCE;
 /// A stack and its folder. Dropping it kills what still runs.
 pub struct Stack {
     folder: TempDir,
+    data_dir: PathBuf,
     port: u16,
     http_port: u16,
     failpoints: String,
+    up_args: Vec<String>,
     child: Option<Child>,
 }
 
@@ -28,15 +30,34 @@ impl Stack {
 
     /// Starts a stack with failpoints, as `name=action;name=action`.
     pub async fn start_with(failpoints: &str) -> Self {
-        let mut stack = Self {
-            folder: tempfile::tempdir().expect("a folder"),
-            port: free_port(),
-            http_port: free_port(),
-            failpoints: failpoints.to_owned(),
-            child: None,
-        };
+        let mut stack = Self::prepare();
+        stack.set_failpoints(failpoints);
         stack.up().await;
         stack
+    }
+
+    /// A stack on a new folder that is not started yet.
+    pub fn prepare() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        Self {
+            data_dir: folder.path().join("data"),
+            folder,
+            port: free_port(),
+            http_port: free_port(),
+            failpoints: String::new(),
+            up_args: vec!["--no-discovery".to_owned()],
+            child: None,
+        }
+    }
+
+    /// Another data folder for the next start.
+    pub fn set_data_dir(&mut self, data_dir: PathBuf) {
+        self.data_dir = data_dir;
+    }
+
+    /// The arguments of `wakelog up` beyond folder and ports; without this it is `--no-discovery`.
+    pub fn set_up_args(&mut self, args: &[&str]) {
+        self.up_args = args.iter().map(|arg| (*arg).to_owned()).collect();
     }
 
     /// Sets the failpoints of the next start.
@@ -48,21 +69,42 @@ impl Stack {
     pub async fn up(&mut self) {
         assert!(self.child.is_none(), "the stack is up");
         let mut child = self
-            .command()
-            .args(["up", "--no-discovery", "--data-dir"])
-            .arg(self.data_dir())
-            .arg("--listen")
-            .arg(format!("127.0.0.1:{}", self.port))
-            .arg("--http-listen")
-            .arg(format!("127.0.0.1:{}", self.http_port))
-            .env("FAILPOINTS", &self.failpoints)
-            .stdout(Stdio::null())
+            .up_command()
+            .stdout(std::fs::File::create(self.folder.path().join("up.out")).expect("a file"))
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
         keep_log(&mut child, self.folder.path().join("up.log"));
         self.child = Some(child);
         self.wait_ready().await;
+    }
+
+    /// `wakelog up` as [`Stack::up`] starts it.
+    pub fn up_command(&self) -> Command {
+        let mut command = self.command();
+        command
+            .args(["up", "--data-dir"])
+            .arg(&self.data_dir)
+            .arg("--listen")
+            .arg(format!("127.0.0.1:{}", self.port))
+            .arg("--http-listen")
+            .arg(format!("127.0.0.1:{}", self.http_port))
+            .args(&self.up_args)
+            .env("FAILPOINTS", &self.failpoints);
+        command
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("the stack is up").id()
+    }
+
+    /// How the process ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        let child = self.child.as_mut().expect("the stack is up");
+        let status = child.try_wait().expect("it can be waited for")?;
+        self.child = None;
+        Some(status)
     }
 
     /// `kill -9`.
@@ -74,21 +116,29 @@ impl Stack {
 
     /// SIGTERM, and a bounded wait for the end.
     pub fn stop(&mut self) -> ExitStatus {
-        let mut child = self.child.take().expect("the stack is up");
-        signal("TERM", child.id());
+        signal("TERM", self.pid());
+        self.wait_for_end()
+    }
+
+    /// A bounded wait for the end.
+    pub fn wait_for_end(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(status) = child.try_wait().expect("it can be waited for") {
+            if let Some(status) = self.ended() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "the stack did not stop within {PATIENCE:?}\n{}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "the stack did not end within {PATIENCE:?}\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// The data folder.
     pub fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.data_dir.clone()
     }
 
     /// A folder for the test's own files.
@@ -106,10 +156,23 @@ impl Stack {
         format!("127.0.0.1:{}", self.http_port)
     }
 
+    /// Where the log speaks the Kafka protocol.
+    pub fn brokers(&self) -> String {
+        let said = std::fs::read_to_string(self.folder.path().join("up.out")).expect("what the stack said");
+        let line = said
+            .lines()
+            .find(|line| line.starts_with("log "))
+            .expect("a line about the log");
+        line.split_whitespace().nth(1).expect("an address").to_owned()
+    }
+
     /// The caller token.
     pub fn token(&self) -> String {
         let file = std::fs::read_to_string(self.data_dir().join("caller-token")).expect("a token file");
-        let line = file.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty()).expect("a token");
+        let line = file
+            .lines()
+            .find(|line| !line.starts_with('#') && !line.trim().is_empty())
+            .expect("a token");
         line.split_whitespace().next_back().expect("a token").to_owned()
     }
 
@@ -129,7 +192,9 @@ impl Stack {
     pub fn client(&self, args: &[&str]) -> Command {
         let mut command = self.command();
         command.args(args).arg("--server").arg(self.endpoint());
-        command.arg("--token-file").arg(self.data_dir().join("caller-token"));
+        command
+            .arg("--token-file")
+            .arg(self.data_dir().join("caller-token"));
         command
     }
 
@@ -166,8 +231,12 @@ impl Stack {
     /// `wakelog verify` on the stopped stack's folder: it must be clean.
     pub fn verify(&self) {
         assert!(self.child.is_none(), "verify needs the folder for itself");
-        let verify =
-            self.command().args(["verify", "--data-dir"]).arg(self.data_dir()).output().expect("verify runs");
+        let verify = self
+            .command()
+            .args(["verify", "--data-dir"])
+            .arg(self.data_dir())
+            .output()
+            .expect("verify runs");
         assert!(
             verify.status.success(),
             "verify ended with {}\n{}{}\n{}",
@@ -178,15 +247,39 @@ impl Stack {
         );
     }
 
+    /// The same; returns how many records must be in quarantine, and are.
+    pub fn verify_counting(&self) -> u64 {
+        self.verify();
+        let verify = self
+            .command()
+            .args(["verify", "--json", "--data-dir"])
+            .arg(self.data_dir())
+            .output()
+            .expect("verify runs");
+        let report: serde_json::Value = serde_json::from_slice(&verify.stdout).expect("a JSON object");
+        let partitions = report["partitions"].as_array().expect("partitions");
+        let counts = partitions
+            .iter()
+            .map(|partition| partition["quarantined"].as_u64().expect("a count"));
+        counts.sum()
+    }
+
     async fn wait_ready(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if ready(&self.http()).await {
                 return;
             }
-            let ended = self.child.as_mut().and_then(|child| child.try_wait().expect("it can be waited for"));
+            let ended = self
+                .child
+                .as_mut()
+                .and_then(|child| child.try_wait().expect("it can be waited for"));
             assert!(ended.is_none(), "the stack ended with {ended:?}\n{}", self.log());
-            assert!(Instant::now() < deadline, "the stack was not ready within {PATIENCE:?}\n{}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "the stack was not ready within {PATIENCE:?}\n{}",
+                self.log()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -206,7 +299,9 @@ impl Drop for Stack {
 
 /// Asks `/readyz`.
 pub async fn ready(address: &str) -> bool {
-    get(address, "/readyz").await.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    get(address, "/readyz")
+        .await
+        .is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
 /// A page, headers included.
@@ -220,12 +315,19 @@ pub async fn get(address: &str, path: &str) -> Option<String> {
         stream.read_to_string(&mut answer).await.ok()?;
         Some(answer)
     };
-    tokio::time::timeout(Duration::from_secs(5), ask).await.ok().flatten()
+    tokio::time::timeout(Duration::from_secs(5), ask)
+        .await
+        .ok()
+        .flatten()
 }
 
 /// Sends a signal by name.
 pub fn signal(name: &str, pid: u32) {
-    let sent = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().expect("kill runs");
+    let sent = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(pid.to_string())
+        .status()
+        .expect("kill runs");
     assert!(sent.success(), "kill -{name} {pid} failed");
 }
 
@@ -248,7 +350,11 @@ fn keep_log(child: &mut Child, path: PathBuf) {
     let stderr = child.stderr.take().expect("a pipe");
     std::thread::spawn(move || {
         use std::io::Write as _;
-        let mut log = std::fs::OpenOptions::new().create(true).append(true).open(path).expect("a log file");
+        let mut log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .expect("a log file");
         for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
             log.write_all(&line).ok();
             log.write_all(b"\n").ok();

@@ -125,7 +125,7 @@ impl Interceptor for Bearer {
 }
 
 /// The cause at the bottom: "connection refused" says more than "transport error".
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;

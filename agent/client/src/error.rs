@@ -117,7 +117,10 @@ impl From<Status> for Error {
         Self::Refused {
             code: status.code(),
             refusal: wakelog_contract::refusal_of(&status),
-            message: status.message().to_owned(),
+            message: match status.message() {
+                "" => status.code().description().to_owned(),
+                message => message.to_owned(),
+            },
         }
     }
 }

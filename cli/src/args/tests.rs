@@ -17,7 +17,7 @@ fn every_flag_has_a_key() {
     let all = flags(
         "wakelog config --data-dir d --brokers b --database-url u --database-connections 2 --topic t --group g \
          --partitions 3 --replication 1 --listen 127.0.0.1:1 --http-listen 127.0.0.1:2 --token-key-file k \
-         --caller-token-file c --server s --token-file f --no-discovery --log info --log-format json",
+         --caller-token-file c --server s --relay r --token-file f --no-discovery --log info --log-format json",
     );
     let keys: Vec<&str> = KEYS
         .iter()

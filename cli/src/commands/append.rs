@@ -5,13 +5,11 @@ use std::path::Path;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use wakelog_client::{Writer, WriterOptions};
 use wakelog_contract::Exit;
-use wakelog_proto::v1::AckLevel;
 
 use super::import::end_lifetime;
 use super::writer_state::WriterState;
-use super::{connect, session_id};
+use super::{connect, open_writer, session_id};
 use crate::args::AppendArgs;
 use crate::config::Settings;
 use crate::exit::Error;
@@ -31,12 +29,7 @@ pub(crate) async fn run(settings: &Settings, args: &AppendArgs) -> Result<Exit, 
             )
         })?;
     let lifetime_id = grant.lifetime_id.clone();
-    // A STORE ack: what is reported as appended has been folded.
-    let options = WriterOptions {
-        ack_level: AckLevel::Store,
-        ..WriterOptions::default()
-    };
-    let mut writer = Writer::open(connection.channel(), grant, nonce, options).await?;
+    let mut writer = open_writer(settings, &connection, grant, nonce).await?;
     let mut entries = 0_u64;
     let mut length = 0_u64;
     let limit = writer.max_entry_bytes();

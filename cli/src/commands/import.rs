@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::json;
 use tokio::fs::File;
-use wakelog_client::{Connection, Writer, WriterOptions};
+use wakelog_client::Connection;
 use wakelog_contract::Exit;
 use wakelog_model::limits::MAX_REQUEST_ID_BYTES;
-use wakelog_proto::v1::{AckLevel, OpenSessionRequest, StopAgentSessionRequest};
+use wakelog_proto::v1::{OpenSessionRequest, StopAgentSessionRequest};
 
 use super::writer_state::WriterState;
-use super::{call, connect};
+use super::{call, connect, open_writer};
 use crate::args::ImportArgs;
 use crate::config::Settings;
 use crate::exit::Error;
@@ -40,7 +40,7 @@ pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, 
     })
     .await?;
     let session_id = opened.session_id;
-    let last_entry_seq = send(&connection, &session_id, &args.file, length)
+    let last_entry_seq = send(settings, &connection, &session_id, &args.file, length)
         .await
         .map_err(|error| {
             error.or_hint(format!(
@@ -60,16 +60,17 @@ pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-async fn send(connection: &Connection, session_id: &str, file: &Path, length: u64) -> Result<u64, Error> {
+async fn send(
+    settings: &Settings,
+    connection: &Connection,
+    session_id: &str,
+    file: &Path,
+    length: u64,
+) -> Result<u64, Error> {
     let mut state = WriterState::open(session_id)?;
     let (grant, nonce) = state.attach(&connection.sessions(), false).await?;
     let lifetime_id = grant.lifetime_id.clone();
-    // A STORE ack: what is printed has been folded and can be resumed.
-    let options = WriterOptions {
-        ack_level: AckLevel::Store,
-        ..WriterOptions::default()
-    };
-    let mut writer = Writer::open(connection.channel(), grant, nonce, options).await?;
+    let mut writer = open_writer(settings, connection, grant, nonce).await?;
     if length > writer.max_entry_bytes() {
         return Err(wakelog_client::Error::TooLarge {
             length,

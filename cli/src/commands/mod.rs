@@ -15,11 +15,13 @@ pub(crate) mod writer_state;
 
 use std::future::Future;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tonic::{Code, Response, Status};
-use wakelog_client::{Backoff, Connection};
-use wakelog_model::SessionId;
+use wakelog_client::{Backoff, Connection, Writer, WriterOptions};
+use wakelog_model::{SessionId, WriterNonce};
+use wakelog_proto::v1::{AckLevel, LifetimeGrant};
 
 use crate::config::Settings;
 use crate::discovery;
@@ -44,7 +46,10 @@ impl Target {
     pub(crate) fn find(settings: &Settings) -> Result<Self, Error> {
         // What is named goes before what is announced, and an announced token is for the announced server only.
         let announced = match &settings.server {
-            Some(server) => discovery::find().ok().flatten().filter(|announced| announced.endpoint == *server),
+            Some(server) => discovery::find()
+                .ok()
+                .flatten()
+                .filter(|announced| announced.endpoint == *server),
             None => discovery::find()?,
         };
         let server = settings
@@ -70,6 +75,27 @@ impl Target {
 /// Connects to the server that the settings name.
 pub(crate) async fn connect(settings: &Settings) -> Result<Connection, Error> {
     Target::find(settings)?.connect().await
+}
+
+/// Opens a writer whose entries count once they are folded: what is reported can be resumed.
+pub(crate) async fn open_writer(
+    settings: &Settings,
+    connection: &Connection,
+    grant: LifetimeGrant,
+    nonce: WriterNonce,
+) -> Result<Writer, Error> {
+    let mut options = WriterOptions {
+        ack_level: AckLevel::Store,
+        ..WriterOptions::default()
+    };
+    let relay = match &settings.relay {
+        Some(relay) => {
+            options.sessions = Some(connection.channel());
+            Connection::connect(relay, None).await?.channel()
+        }
+        None => connection.channel(),
+    };
+    Ok(Writer::open(relay, grant, nonce, options).await?)
 }
 
 /// The token in a token file: the last word of its first line that is not a comment, so that both a bare token and a line

@@ -1,9 +1,10 @@
 //! `wakelog tail`: a session's entries as they are applied.
 
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::Instant;
 use tonic::{Code, Status};
 use wakelog_client::{Backoff, Connection};
 use wakelog_contract::Exit;

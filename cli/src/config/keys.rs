@@ -43,6 +43,12 @@ pub(crate) const KEYS: &[Key] = &[
         None,
         "the server that `wakelog up` announced, else http://127.0.0.1:7420",
     ),
+    key(
+        "relay",
+        Kind::Text,
+        None,
+        "where entries are sent, the same as server",
+    ),
     key("token", Kind::Secret, None, "read from token_file"),
     key(
         "token_file",
@@ -64,7 +70,7 @@ pub(crate) const KEYS: &[Key] = &[
         "group",
         Kind::Text,
         None,
-        "the persister's consumer group, wakelog-persister",
+        "the persister's consumer group, wakelog",
     ),
     key(
         "partitions",

@@ -43,6 +43,7 @@ impl FromStr for LogFormat {
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) server: Option<String>,
+    pub(crate) relay: Option<String>,
     pub(crate) token: Option<Secret>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) data_dir: Option<PathBuf>,
@@ -84,6 +85,7 @@ impl Settings {
     fn of(merged: Merged) -> Result<Self, Error> {
         Ok(Self {
             server: text(&merged, "server"),
+            relay: text(&merged, "relay"),
             token: text(&merged, "token").map(Secret),
             token_file: text(&merged, "token_file").map(PathBuf::from),
             data_dir: text(&merged, "data_dir").map(PathBuf::from),

@@ -59,10 +59,15 @@ pub(crate) async fn run() -> Result<Exit, Error> {
         token: orders.lifetime_token,
         ..LifetimeGrant::default()
     };
-    let options = WriterOptions { give_up_after: Duration::from_secs(20), ..WriterOptions::default() };
+    let options = WriterOptions {
+        give_up_after: Duration::from_secs(20),
+        ..WriterOptions::default()
+    };
     let mut writer = Writer::open(connection.channel(), grant, new_nonce(), options).await?;
     for (number, call) in recording.calls().iter().enumerate().skip(orders.first_call) {
-        let entry = call.commit(number, &mut file).map_err(|error| Error::failed(error.to_string()))?;
+        let entry = call
+            .commit(number, &mut file)
+            .map_err(|error| Error::failed(error.to_string()))?;
         std::fs::write(&orders.session_file, &file)
             .map_err(|error| Error::io(orders.session_file.display(), &error))?;
         let (bytes, checkpoint) = (entry.bytes.len(), entry.checkpoint);

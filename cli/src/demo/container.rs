@@ -7,8 +7,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use wakelog_proto::v1::LifetimeGrant;
 
-use super::{PATIENCE, PAUSE};
 use super::agent::{Orders, Played};
+use super::{PATIENCE, PAUSE};
 use crate::exit::Error;
 
 /// A "container": a process that plays recorded calls.
@@ -49,7 +49,10 @@ impl Container {
         let (mut stdin, stdout) = pipes.ok_or_else(|| Error::failed("the agent's process has no pipes"))?;
         // The orders fit into a pipe, so this ends whatever the process does.
         tokio::spawn(async move { stdin.write_all(&orders).await });
-        Ok(Self { child, lines: BufReader::new(stdout).lines() })
+        Ok(Self {
+            child,
+            lines: BufReader::new(stdout).lines(),
+        })
     }
 
     /// The next call that was acknowledged; `None`: the agent is done.
@@ -57,13 +60,21 @@ impl Container {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
         let line = line.map_err(|_| Error::failed(format!("the agent said nothing within {PATIENCE:?}")))?;
         let line = line.map_err(|error| Error::io("the agent's process", &error))?;
-        line.map(|line| serde_json::from_str(&line)).transpose().map_err(|error| Error::failed(error.to_string()))
+        line.map(|line| serde_json::from_str(&line))
+            .transpose()
+            .map_err(|error| Error::failed(error.to_string()))
     }
 
     /// Kills the process with SIGKILL and returns its id.
     pub(crate) async fn kill(&mut self) -> Result<u32, Error> {
-        let pid = self.child.id().ok_or_else(|| Error::failed("the agent had ended before it was killed"))?;
-        self.child.kill().await.map_err(|error| Error::io("the agent's process", &error))?;
+        let pid = self
+            .child
+            .id()
+            .ok_or_else(|| Error::failed("the agent had ended before it was killed"))?;
+        self.child
+            .kill()
+            .await
+            .map_err(|error| Error::io("the agent's process", &error))?;
         Ok(pid)
     }
 

@@ -100,19 +100,29 @@ fn stack_options(settings: &Settings) -> Result<StackOptions, Error> {
 }
 
 async fn play(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
-    stage.step(&format!("log, hot tail and services are up in {}", stack.data_dir.display()))?;
+    stage.step(&format!(
+        "log, hot tail and services are up in {}",
+        stack.data_dir.display()
+    ))?;
     let containers = tempfile::tempdir().map_err(|error| Error::io("a folder for the containers", &error))?;
     let connection = Connection::connect(&stack.endpoint, Some(stack.caller_token.clone())).await?;
 
     let (first, _) = start(&connection, "container-a", "").await?;
     let session_id = first.session_id.clone();
-    stage.step(&format!("session {session_id} is open, container A holds lifetime {}", first.generation))?;
+    stage.step(&format!(
+        "session {session_id} is open, container A holds lifetime {}",
+        first.generation
+    ))?;
     stage.blank()?;
     let file_a = containers.path().join("container-a.jsonl");
-    let mut container_a = Container::start(&stack.endpoint, &first, &file_a, 0, Some(WRITER_DIES_AFTER_CALL))?;
+    let mut container_a =
+        Container::start(&stack.endpoint, &first, &file_a, 0, Some(WRITER_DIES_AFTER_CALL))?;
     let mut applied_when_killed = None;
     loop {
-        let played = container_a.next().await?.ok_or_else(|| Error::failed("container A ended by itself"))?;
+        let played = container_a
+            .next()
+            .await?
+            .ok_or_else(|| Error::failed("container A ended by itself"))?;
         stage.played("A", &played)?;
         if played.call + 1 == PERSISTER_DIES_AT_CALL {
             kill_persister_at_its_next_commit()?;
@@ -150,7 +160,10 @@ async fn play(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
         resumed_at.elapsed().as_secs_f64() * 1000.0
     ))?;
     let came = std::fs::read(&file_b).map_err(|error| Error::io(file_b.display(), &error))?;
-    if !compare(stage, [("the file that A had", &had), ("the file that came to B", &came)])? {
+    if !compare(
+        stage,
+        [("the file that A had", &had), ("the file that came to B", &came)],
+    )? {
         return Ok(false);
     }
     if !zombie_is_refused(stage, &connection, &first).await? {
@@ -158,7 +171,13 @@ async fn play(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
     }
     stage.blank()?;
 
-    let mut container_b = Container::start(&stack.endpoint, &second, &file_b, WRITER_DIES_AFTER_CALL + 1, None)?;
+    let mut container_b = Container::start(
+        &stack.endpoint,
+        &second,
+        &file_b,
+        WRITER_DIES_AFTER_CALL + 1,
+        None,
+    )?;
     while let Some(played) = container_b.next().await? {
         stage.played("B", &played)?;
     }
@@ -185,7 +204,9 @@ fn kill_persister_at_its_next_commit() -> Result<(), Error> {
 
 #[cfg(not(feature = "failpoints"))]
 fn kill_persister_at_its_next_commit() -> Result<(), Error> {
-    Err(Error::usage("this build has no failpoints, so the demo can't kill its persister"))
+    Err(Error::usage(
+        "this build has no failpoints, so the demo can't kill its persister",
+    ))
 }
 
 /// Starts or resumes a session; the stream that comes back still holds the body.
@@ -204,7 +225,10 @@ async fn start(
     let mut answer = within(sessions.start_agent_session(request)).await??.into_inner();
     let first = within(answer.message()).await??;
     let lifetime = first.and_then(|message| message.lifetime);
-    Ok((lifetime.ok_or_else(|| Error::failed("the answer has no lifetime"))?, answer))
+    Ok((
+        lifetime.ok_or_else(|| Error::failed("the answer has no lifetime"))?,
+        answer,
+    ))
 }
 
 async fn resume(
@@ -215,7 +239,11 @@ async fn resume(
 ) -> Result<(LifetimeGrant, ReceivedBody), Error> {
     let (lifetime, answer) = start(connection, container, session_id).await?;
     let chunks = answer.map(|message| {
-        message.and_then(|message| message.resume_body.ok_or_else(|| Status::internal("a message without a body")))
+        message.and_then(|message| {
+            message
+                .resume_body
+                .ok_or_else(|| Status::internal("a message without a body"))
+        })
     });
     let mut body = Vec::new();
     let received = receive_body(chunks, &mut body).await?;
@@ -224,8 +252,12 @@ async fn resume(
 }
 
 async fn export(connection: &Connection, session_id: &str) -> Result<Vec<u8>, Error> {
-    let request = ExportSessionRequest { session_id: session_id.to_owned() };
-    let answer = within(connection.sessions().export_session(request)).await??.into_inner();
+    let request = ExportSessionRequest {
+        session_id: session_id.to_owned(),
+    };
+    let answer = within(connection.sessions().export_session(request))
+        .await??
+        .into_inner();
     let chunks = answer.map_ok(|message| message.resume_body.unwrap_or_default());
     let mut body = Vec::new();
     receive_body(chunks, &mut body).await?;
@@ -247,7 +279,10 @@ async fn zombie_is_refused(
     connection: &Connection,
     first: &LifetimeGrant,
 ) -> Result<bool, Error> {
-    let options = WriterOptions { give_up_after: PATIENCE, ..WriterOptions::default() };
+    let options = WriterOptions {
+        give_up_after: PATIENCE,
+        ..WriterOptions::default()
+    };
     let attempt = async {
         let mut writer = Writer::open(connection.channel(), first.clone(), new_nonce(), options).await?;
         writer.append("a line from the grave\n".into(), false).await?;
@@ -260,23 +295,32 @@ async fn zombie_is_refused(
         }
         Err(other) => Err(other.into()),
         Ok(acked) => {
-            stage.bad(&format!("container A's lifetime still writes: entry {} was acknowledged", acked.entry_seq))?;
+            stage.bad(&format!(
+                "container A's lifetime still writes: entry {} was acknowledged",
+                acked.entry_seq
+            ))?;
             Ok(false)
         }
     }
 }
 
 async fn wait_applied(stack: &RunningStack, lifetime: &LifetimeGrant, entry_seq: u64) -> Result<(), Error> {
-    let id = LifetimeId::from_slice(&lifetime.lifetime_id).map_err(|error| Error::failed(error.to_string()))?;
+    let id =
+        LifetimeId::from_slice(&lifetime.lifetime_id).map_err(|error| Error::failed(error.to_string()))?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let cursors = stack.store.lifetime_cursors(&[id]).await;
         let cursors = cursors.map_err(crate::services::store_error)?;
-        if cursors.first().is_some_and(|cursor| cursor.applied_seq >= entry_seq) {
+        if cursors
+            .first()
+            .is_some_and(|cursor| cursor.applied_seq >= entry_seq)
+        {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(Error::failed(format!("entry {entry_seq} was not applied within {PATIENCE:?}")));
+            return Err(Error::failed(format!(
+                "entry {entry_seq} was not applied within {PATIENCE:?}"
+            )));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -284,7 +328,11 @@ async fn wait_applied(stack: &RunningStack, lifetime: &LifetimeGrant, entry_seq:
 
 fn compare<const N: usize>(stage: &Stage, files: [(&str, &[u8]); N]) -> Result<bool, Error> {
     for (what, bytes) in files {
-        stage.detail(&format!("{what:<34} {:>5} B  sha256 {}", bytes.len(), hex::encode(Sha256::digest(bytes))))?;
+        stage.detail(&format!(
+            "{what:<34} {:>5} B  sha256 {}",
+            bytes.len(),
+            hex::encode(Sha256::digest(bytes))
+        ))?;
     }
     let equal = files.windows(2).all(|pair| pair[0].1 == pair[1].1);
     if equal {
@@ -297,8 +345,11 @@ fn compare<const N: usize>(stage: &Stage, files: [(&str, &[u8]); N]) -> Result<b
 
 /// Folds the whole log again and compares.
 async fn verify(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
-    let verified = wakelog_persister::verify::verify(&stack.store, &stack.reader, &stack.stream.topic, |_| {});
-    let report = verified.await.map_err(|error| Error::failed(crate::exit::with_sources(&error)))?;
+    let verified =
+        wakelog_persister::verify::verify(&stack.store, &stack.reader, &stack.stream.topic, |_| {});
+    let report = verified
+        .await
+        .map_err(|error| Error::failed(crate::exit::with_sources(&error)))?;
     if report.is_equal() {
         stage.good("verify: the hot tail equals a fold of the whole log")?;
     } else {

@@ -97,17 +97,28 @@ impl Call {
         match self {
             Self::WriteFull { content } => {
                 *file = content.as_bytes().to_vec();
-                Ok(TeedEntry { bytes: Bytes::from(file.clone()), checkpoint: true })
+                Ok(TeedEntry {
+                    bytes: Bytes::from(file.clone()),
+                    checkpoint: true,
+                })
             }
             Self::Append { line } => {
                 file.extend_from_slice(line.as_bytes());
-                Ok(TeedEntry { bytes: Bytes::copy_from_slice(line.as_bytes()), checkpoint: false })
+                Ok(TeedEntry {
+                    bytes: Bytes::copy_from_slice(line.as_bytes()),
+                    checkpoint: false,
+                })
             }
             Self::UpdateSessionTitle { title } => {
                 let slot = title.slot()?;
-                let head = file.get_mut(..TITLE_SLOT_BYTES).ok_or(Error::NoTitleSlot { call })?;
+                let head = file
+                    .get_mut(..TITLE_SLOT_BYTES)
+                    .ok_or(Error::NoTitleSlot { call })?;
                 head.copy_from_slice(&slot);
-                Ok(TeedEntry { bytes: Bytes::from(file.clone()), checkpoint: true })
+                Ok(TeedEntry {
+                    bytes: Bytes::from(file.clone()),
+                    checkpoint: true,
+                })
             }
         }
     }
@@ -116,11 +127,17 @@ impl Call {
 impl Title {
     /// The title slot: a JSON line of exactly 256 bytes.
     fn slot(&self) -> Result<[u8; TITLE_SLOT_BYTES], Error> {
-        let mut head = format!("{{\"type\":\"title\",\"v\":1,\"title\":{}", serde_json::to_string(&self.title)?);
+        let mut head = format!(
+            "{{\"type\":\"title\",\"v\":1,\"title\":{}",
+            serde_json::to_string(&self.title)?
+        );
         if let Some(source) = &self.source {
             head.push_str(&format!(",\"source\":{}", serde_json::to_string(source)?));
         }
-        head.push_str(&format!(",\"updatedAt\":{},\"pad\":\"", serde_json::to_string(&self.updated_at)?));
+        head.push_str(&format!(
+            ",\"updatedAt\":{},\"pad\":\"",
+            serde_json::to_string(&self.updated_at)?
+        ));
         let tail = b"\"}\n";
         let mut slot = [b' '; TITLE_SLOT_BYTES];
         let room = TITLE_SLOT_BYTES - tail.len();

@@ -25,7 +25,10 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new() -> Self {
         let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { started: Instant::now(), colours }
+        Self {
+            started: Instant::now(),
+            colours,
+        }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -72,7 +75,11 @@ impl Stage {
 
     fn line(&self, ink: Ink, mark: &str, text: &str) -> Result<(), Error> {
         let clock = format!("{:>6.2}s", self.started.elapsed().as_secs_f64());
-        print(&format!("{}  {} {text}\n", self.ink(Ink::Quiet, &clock), self.ink(ink, mark)))
+        print(&format!(
+            "{}  {} {text}\n",
+            self.ink(Ink::Quiet, &clock),
+            self.ink(ink, mark)
+        ))
     }
 
     fn ink(&self, ink: Ink, text: &str) -> String {

@@ -2,8 +2,9 @@
 //! meanwhile the process is not ready.
 
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wakelog_client::Backoff;
 
@@ -42,6 +43,7 @@ where
         };
         let outcome = ended.unwrap_or_else(|error| Err(Error::failed(format!("{name} died: {error}"))));
         if shutdown.is_cancelled() {
+            health.set(name, PartState::Stopping);
             return outcome;
         }
         let reason = match outcome {

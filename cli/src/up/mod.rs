@@ -90,8 +90,10 @@ fn listening(stack: &RunningStack) -> String {
         ""
     };
     format!(
-        "wakelog is up\ngrpc       {}\n{http}data       {}\ntoken file {}\n{durability}",
+        "wakelog is up\ngrpc       {}\n{http}log        {} (Kafka protocol, topic {})\ndata       {}\ntoken file {}\n{durability}",
         stack.endpoint,
+        stack.stream.brokers,
+        stack.stream.topic,
         stack.data_dir.display(),
         stack.caller_token_file.display(),
     )

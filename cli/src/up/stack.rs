@@ -194,7 +194,10 @@ impl Part {
     {
         let stop = CancellationToken::new();
         let task = tokio::spawn(start(stop.clone()));
-        Self { stop: stop.drop_guard(), task }
+        Self {
+            stop: stop.drop_guard(),
+            task,
+        }
     }
 
     async fn stop(self, what: &str, bound: Duration) -> Result<(), Error> {

@@ -51,6 +51,12 @@ impl DataDir {
         &self.path
     }
 
+    /// Says so if the disk has less free space than a start needs.
+    pub(crate) fn lack_of_space(&self) -> Option<String> {
+        let free = free_bytes(&self.path).ok()?;
+        (free < NEEDED_FREE_BYTES).then(|| format!("the disk has {free} bytes left"))
+    }
+
     /// The log's folder.
     pub fn log(&self) -> PathBuf {
         self.path.join("log")

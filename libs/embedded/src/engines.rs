@@ -129,7 +129,14 @@ impl Engines {
 
     /// Waits for an engine to end by itself, which is [`Error::Ended`]; for ever if none does.
     pub async fn failed(&self) -> Error {
-        self.failures.failed().await
+        match (self.failures.failed().await, self.data_dir.lack_of_space()) {
+            // A full disk ends an engine, and what the engine says then does not name it.
+            (Error::Ended { engine, reason }, Some(lack)) => Error::Ended {
+                engine,
+                reason: format!("{reason}; {lack}"),
+            },
+            (error, _) => error,
+        }
     }
 
     /// Stops all engines, each within a bound, and releases the folder. The first error is returned after all were

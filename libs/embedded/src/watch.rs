@@ -29,13 +29,15 @@ impl Failures {
 
     pub(crate) fn report(&self, engine: Engine, reason: impl Into<String>) {
         let reason = reason.into();
-        tracing::error!(%engine, %reason, "embedded engine ended");
         self.first.send_if_modified(|first| {
-            let is_first = first.is_none();
-            if is_first {
-                *first = Some(Failure { engine, reason });
+            if first.is_some() {
+                // Whoever asks an engine that has ended meets that again.
+                tracing::debug!(%engine, %reason, "embedded engine is ended");
+                return false;
             }
-            is_first
+            tracing::error!(%engine, %reason, "embedded engine ended");
+            *first = Some(Failure { engine, reason });
+            true
         });
     }
 

@@ -211,7 +211,11 @@ impl ProducerContext for DeliveryContext {
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Box<Report>) {
         let outcome = match result {
-            Ok(message) => Ok(message.offset()),
+            Ok(message) if message.offset() >= 0 => Ok(message.offset()),
+            // A retry met its first attempt in the log, and the broker does not remember where that is.
+            Ok(_) => Err(unknown(
+                "the log has it, but the broker does not say at which offset",
+            )),
             Err((error, _)) => Err(undelivered(error, report.bytes)),
         };
         if let Err(error) = &outcome {

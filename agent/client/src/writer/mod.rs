@@ -21,7 +21,7 @@ use wakelog_proto::v1::{
 };
 
 use crate::Error;
-use crate::connection::Bearer;
+use crate::connection::{Bearer, innermost};
 use crate::error::{Verdict, verdict};
 use crate::retry::Backoff;
 use held::{HeldEntry, Source};
@@ -37,6 +37,8 @@ pub struct WriterOptions {
     /// Bytes of unacknowledged entries kept in memory; never more than the server allows. A single larger entry is still
     /// taken.
     pub max_unacked_bytes: u64,
+    /// Where the lifetime token is renewed, if the relay is not served together with the sessions.
+    pub sessions: Option<Channel>,
     /// How long the server may say nothing while an answer is due.
     pub silence: Duration,
     /// How long the writer goes on trying without any progress before it gives up.
@@ -53,6 +55,7 @@ impl Default for WriterOptions {
             ack_level: AckLevel::Log,
             max_unacked_entries: REMEMBERED_ENTRIES,
             max_unacked_bytes: 16 * 1024 * 1024,
+            sessions: None,
             silence: Duration::from_secs(30),
             give_up_after: Duration::from_secs(120),
             first_delay: Duration::from_millis(100),
@@ -363,7 +366,7 @@ impl Writer {
                     self.send_from = Some(expected);
                     (status.message().to_owned(), None)
                 }
-                Verdict::Retry { delay } => (status.message().to_owned(), delay),
+                Verdict::Retry { delay } => (reason_of(&status), delay),
             },
         };
         let since = *self.outage.since.get_or_insert_with(Instant::now);
@@ -389,7 +392,8 @@ impl Writer {
     async fn renew_token(&mut self) -> Result<(), tonic::Status> {
         let bearer =
             Bearer::new(&self.token).map_err(|_| tonic::Status::unauthenticated("unusable token"))?;
-        let mut sessions = SessionsServiceClient::with_interceptor(self.channel.clone(), bearer);
+        let channel = self.options.sessions.as_ref().unwrap_or(&self.channel).clone();
+        let mut sessions = SessionsServiceClient::with_interceptor(channel, bearer);
         let renewal = sessions.renew_lifetime_token(RenewLifetimeTokenRequest {});
         let response = tokio::time::timeout(self.options.silence, renewal)
             .await
@@ -410,6 +414,14 @@ impl Writer {
             self.ended = Some(error.to_string());
         }
         outcome
+    }
+}
+
+/// What a status says, with what caused it: "connection refused" says more than "tcp connect error".
+fn reason_of(status: &tonic::Status) -> String {
+    match std::error::Error::source(status) {
+        Some(source) => format!("{}: {}", status.message(), innermost(source)),
+        None => status.message().to_owned(),
     }
 }
 

@@ -67,7 +67,8 @@ pub(super) fn secrets(settings: &Settings) -> Result<Vec<Finding>, Error> {
             .or_else(|| in_data_dir(&data_dir, "caller-token")),
         settings.token_file.clone(),
     ];
-    let findings: Vec<Finding> = files.into_iter().flatten().map(secret).collect();
+    let files: std::collections::BTreeSet<PathBuf> = files.into_iter().flatten().collect();
+    let findings: Vec<Finding> = files.into_iter().map(secret).collect();
     if findings.is_empty() {
         return Ok(vec![Finding::ok(SECRETS, "there are none yet")]);
     }

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use wakelog_stream::{Options, Producer};
@@ -61,14 +62,16 @@ async fn partitions_move_to_a_second_member_and_back_and_nothing_is_lost() {
     let log = Log::start();
     let options = log.topic(PARTITIONS).await;
     let producer = Producer::new(&options).unwrap();
-    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
     let publishing = tokio::spawn(async move {
         let mut rounds = 0;
-        while stopped.try_recv().is_err() {
+        while !stopped.load(Ordering::Acquire) {
             for partition in 0..PARTITIONS {
                 publish(&producer, partition, values(partition, 5)).await;
             }
             rounds += 1;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         rounds * 5
     });
@@ -91,7 +94,7 @@ async fn partitions_move_to_a_second_member_and_back_and_nothing_is_lost() {
     second.shutdown().await;
     until("the first has all again", || first.service.owned() == 6).await;
 
-    drop(stop);
+    stop.store(true, Ordering::Release);
     let count = publishing.await.unwrap();
     until("all is consumed", || store.count() >= count * PARTITIONS as usize).await;
     for partition in 0..PARTITIONS {

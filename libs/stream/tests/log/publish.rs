@@ -88,7 +88,9 @@ async fn a_slow_reader_of_a_range_gets_all_of_it() {
     let producer = Producer::new(&options).unwrap();
     // More than what a range holds and the client fetches ahead, together.
     let count = 80;
-    publish(&producer, 0, (0..count).map(|number| vec![number as u8; 500_000])).await;
+    for number in 0..count {
+        publish(&producer, 0, [vec![number as u8; 500_000]]).await;
+    }
     let reader = LogReader::new(&Options {
         consumer_buffer_bytes: 2 << 20,
         ..options

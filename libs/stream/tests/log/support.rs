@@ -28,6 +28,13 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn start() -> Self {
+        // `RUST_LOG` shows what the broker and the clients say. Only the first test of a process sets it up.
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_test_writer()
+            .try_init()
+            .ok();
         if let Ok(brokers) = std::env::var("WAKELOG_TEST_BROKERS") {
             return Self {
                 brokers,

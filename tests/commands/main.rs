@@ -1,0 +1,26 @@
+//! What a user meets: every command as a process of its own, its exit code, its text, its JSON and its files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+/// A real PostgreSQL, as the store's own tests start it.
+#[path = "../../libs/store/tests/support/mod.rs"]
+mod postgres;
+
+/// Writers that remember what was acknowledged.
+#[allow(dead_code, reason = "the stream-level suite uses the rest")]
+#[path = "../stream_level/load.rs"]
+mod load;
+
+mod configuration;
+mod data_dir;
+mod mount;
+mod process;
+mod ran;
+mod round_trip;
+mod schema;
+mod secrets;
+mod sessions;
+mod verify;

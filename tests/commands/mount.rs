@@ -1,0 +1,58 @@
+//! A small file system of a test's own, in memory: full and read-only disks without touching the machine's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A mounted tmpfs; unmounted when dropped, also by a panic.
+pub(crate) struct SmallDisk {
+    folder: TempDir,
+}
+
+impl SmallDisk {
+    /// Mounts one, or says why it can't: only root may mount.
+    pub(crate) fn mount(size: &str) -> Option<Self> {
+        let id = Command::new("id").arg("-u").output().expect("id runs");
+        if id.stdout.trim_ascii() != b"0" {
+            eprintln!("NOT RUN: only root may mount a file system");
+            return None;
+        }
+        let disk = Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        };
+        disk.run(Command::new("mount").args([
+            "-t",
+            "tmpfs",
+            "-o",
+            &format!("size={size},mode=700"),
+            "tmpfs",
+        ]));
+        Some(disk)
+    }
+
+    /// Mounts it again with other options: `ro`, `size=...`.
+    pub(crate) fn remount(&self, options: &str) {
+        self.run(Command::new("mount").args(["-o", &format!("remount,{options}")]));
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    fn run(&self, command: &mut Command) {
+        let status = command.arg(self.path()).status().expect("mount runs");
+        assert!(status.success(), "{command:?} failed");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a process that was just killed may still hold a file.
+        Command::new("umount").arg("-l").arg(self.path()).status().ok();
+    }
+}
