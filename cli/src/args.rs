@@ -1,6 +1,7 @@
 //! The command line.
 
-use std::collections::BTreeMap;
+mod flags;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -338,113 +339,6 @@ pub(crate) struct ConfigArgs {
     /// Do not announce the stack
     #[arg(long)]
     pub(crate) no_discovery: bool,
-}
-
-/// The values that flags set, by the key of the setting.
-pub(crate) type Flags = BTreeMap<&'static str, String>;
-
-impl Cli {
-    /// The settings that this command line sets.
-    pub(crate) fn flags(&self) -> Flags {
-        let mut flags = Flags::new();
-        set(&mut flags, "log", self.global.log.as_deref());
-        set(&mut flags, "log_format", self.global.log_format.as_deref());
-        match &self.command {
-            Command::Up(args) => {
-                args.data_dir.add_to(&mut flags);
-                args.engines.add_to(&mut flags);
-                args.listen.add_to(&mut flags);
-                set(&mut flags, "discovery", args.no_discovery.then_some("false"));
-            }
-            Command::Demo(args) => {
-                args.data_dir.add_to(&mut flags);
-                args.engines.add_to(&mut flags);
-            }
-            Command::DemoAgent => {}
-            Command::Ingest(args) | Command::Persist(args) | Command::Reconstruct(args) => {
-                args.engines.add_to(&mut flags);
-                args.listen.add_to(&mut flags);
-            }
-            Command::Migrate(args) => args.engines.add_to(&mut flags),
-            Command::Import(args) => args.server.add_to(&mut flags),
-            Command::Append(args) => args.server.add_to(&mut flags),
-            Command::Tail(args) => args.server.add_to(&mut flags),
-            Command::Sessions(SessionsCommand::Ls(args)) => args.server.add_to(&mut flags),
-            Command::Sessions(SessionsCommand::Show(args)) => args.server.add_to(&mut flags),
-            Command::Resume(args) => args.server.add_to(&mut flags),
-            Command::Export(args) => args.server.add_to(&mut flags),
-            Command::Verify(args) => {
-                args.data_dir.add_to(&mut flags);
-                args.engines.add_to(&mut flags);
-            }
-            Command::Doctor(args) => {
-                args.data_dir.add_to(&mut flags);
-                args.engines.add_to(&mut flags);
-                args.listen.add_to(&mut flags);
-                args.server.add_to(&mut flags);
-            }
-            Command::Config(args) => {
-                args.data_dir.add_to(&mut flags);
-                args.engines.add_to(&mut flags);
-                args.listen.add_to(&mut flags);
-                args.server.add_to(&mut flags);
-                set(&mut flags, "discovery", args.no_discovery.then_some("false"));
-            }
-        }
-        flags
-    }
-}
-
-impl ServerArgs {
-    fn add_to(&self, flags: &mut Flags) {
-        set(flags, "server", self.server.as_deref());
-        set(flags, "relay", self.relay.as_deref());
-        set(flags, "token", self.token.as_deref());
-        set_path(flags, "token_file", self.token_file.as_ref());
-    }
-}
-
-impl EngineArgs {
-    fn add_to(&self, flags: &mut Flags) {
-        set(flags, "brokers", self.brokers.as_deref());
-        set(flags, "database_url", self.database_url.as_deref());
-        set(
-            flags,
-            "database_connections",
-            self.database_connections.as_deref(),
-        );
-        set(flags, "topic", self.topic.as_deref());
-        set(flags, "group", self.group.as_deref());
-        set(flags, "partitions", self.partitions.as_deref());
-        set(flags, "replication", self.replication.as_deref());
-    }
-}
-
-impl DataDirArgs {
-    fn add_to(&self, flags: &mut Flags) {
-        set_path(flags, "data_dir", self.data_dir.as_ref());
-    }
-}
-
-impl ListenArgs {
-    fn add_to(&self, flags: &mut Flags) {
-        set(flags, "listen", self.listen.as_deref());
-        set(flags, "http_listen", self.http_listen.as_deref());
-        set_path(flags, "token_key_file", self.token_key_file.as_ref());
-        set_path(flags, "caller_token_file", self.caller_token_file.as_ref());
-    }
-}
-
-fn set(flags: &mut Flags, key: &'static str, value: Option<&str>) {
-    if let Some(value) = value {
-        flags.insert(key, value.to_owned());
-    }
-}
-
-fn set_path(flags: &mut Flags, key: &'static str, value: Option<&PathBuf>) {
-    if let Some(value) = value {
-        flags.insert(key, value.to_string_lossy().into_owned());
-    }
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {

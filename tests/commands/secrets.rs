@@ -40,18 +40,19 @@ async fn no_secret_and_no_payload_in_any_log() {
     let session = import(&stack, MARKER.repeat(60_000).as_bytes(), "kind=secrets");
     let mut said = Vec::new();
     for format in ["text", "json"] {
-        let logs = ["--log", "debug", "--log-format", format];
-        let with_logs = |args: &[&str]| [args, &logs].concat();
         let out = format!("resumed-{format}");
-        said.push(client(&stack, &with_logs(&["resume", &session, "--out", &out])).with(DONE));
-        let mut append = stack.client(&with_logs(&["append", &session]));
+        said.push(client(&stack, &with_logs(&["resume", &session, "--out", &out], format)).with(DONE));
+        let mut append = stack.client(&with_logs(&["append", &session], format));
         said.push(run_with_input(&mut append, format!("{MARKER}\n").as_bytes()).with(DONE));
         let out = format!("exported-{format}");
-        said.push(client(&stack, &with_logs(&["export", &session, "--out", &out])).with(DONE));
-        said.push(client(&stack, &with_logs(&["tail", &session])).with(DONE));
-        said.push(client(&stack, &with_logs(&["sessions", "show", &session])).with(DONE));
-        said.push(client(&stack, &with_logs(&["resume", &session, "--out", &out])));
-        let doctor = client(&stack, &with_logs(&["doctor"]));
+        said.push(client(&stack, &with_logs(&["export", &session, "--out", &out], format)).with(DONE));
+        said.push(client(&stack, &with_logs(&["tail", &session], format)).with(DONE));
+        said.push(client(&stack, &with_logs(&["sessions", "show", &session], format)).with(DONE));
+        said.push(client(
+            &stack,
+            &with_logs(&["resume", &session, "--out", &out], format),
+        ));
+        let doctor = client(&stack, &with_logs(&["doctor"], format));
         secrets.must_not_be_in("doctor", &doctor.text());
         said.push(doctor);
     }
@@ -83,6 +84,10 @@ async fn no_secret_and_no_payload_in_any_log() {
     for Ran { stderr, .. } in &said {
         secrets.must_not_be_in("a client's log", stderr);
     }
+}
+
+fn with_logs<'a>(args: &[&'a str], format: &'a str) -> Vec<&'a str> {
+    [args, &["--log", "debug", "--log-format", format]].concat()
 }
 
 /// `wakelog config` shows where a secret came from and nothing of it.

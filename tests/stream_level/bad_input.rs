@@ -6,9 +6,11 @@
 //! | `entries` | a frame by itself |
 //! | `parts` | a stream of parts by itself |
 //! | `order` | an entry after those before it |
-//! | `requests` | a request about sessions |
+//! | `absence` | a session that is not there for the caller, or holds nothing |
+//! | `requests` | a request about sessions, by itself |
 //! | `content` | nothing: bytes that others would touch |
 
+mod absence;
 mod content;
 mod entries;
 mod order;

@@ -22,20 +22,16 @@ async fn acked_is_durable_over_kill_9_of_everything() {
         let mut stack = Stack::start().await;
         let sent = Arc::new(AtomicU64::new(0));
         let kill_after = seed::rng(seed).random_range(1..SESSIONS * ENTRIES);
+        let mut sessions = Vec::new();
+        for number in 0..SESSIONS {
+            let level = if number % 2 == 0 { AckLevel::Log } else { AckLevel::Store };
+            sessions.push(Loaded::open(&stack.connect().await, &format!("crash-{number}"), level).await);
+        }
         let writers: Vec<_> = (0..SESSIONS)
-            .map(|number| {
-                let (sent, endpoint) = (sent.clone(), stack.endpoint());
-                let token = stack.token();
+            .zip(sessions)
+            .map(|(number, mut session)| {
+                let sent = sent.clone();
                 tokio::spawn(async move {
-                    let connection = wakelog_client::Connection::connect(&endpoint, Some(token))
-                        .await
-                        .expect("up");
-                    let level = if number % 2 == 0 {
-                        AckLevel::Log
-                    } else {
-                        AckLevel::Store
-                    };
-                    let mut session = Loaded::open(&connection, &format!("crash-{number}"), level).await;
                     let mut rng = seed::rng(seed * 1000 + number);
                     for entry in 1..=ENTRIES {
                         session.send(seed::entry(&mut rng, entry)).await;

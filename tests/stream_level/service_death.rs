@@ -1,6 +1,7 @@
 //! A service that dies at a named step, by counter: nothing acknowledged is lost, doubled or altered, and everything goes
 //! on by itself.
 
+use rand::RngCore as _;
 use wakelog_proto::v1::AckLevel;
 
 use crate::load::Loaded;
@@ -75,11 +76,10 @@ async fn acked_is_durable_over_a_death_at_every_step_of_a_resume() {
         let connection = stack.connect().await;
         let mut session = Loaded::open(&connection, "resumed", AckLevel::Log).await;
         session.send_seeded(11, 30).await;
-        // Larger than a page, so that there is a step between two pages.
-        let large = seed::Entry {
-            bytes: vec![b'x'; 5_000_000].into(),
-            checkpoint: false,
-        };
+        // Larger than a page, however well it is packed, so that there is a step between two pages.
+        let mut noise = vec![0; 5_000_000];
+        seed::rng(12).fill_bytes(&mut noise);
+        let large = seed::Entry { bytes: noise.into(), checkpoint: false };
         session.send(large).await;
         session.drain().await;
         let id = session.lifetime.session_id.clone();

@@ -18,7 +18,7 @@ pub fn code_of(reason: RefusalReason) -> Code {
         Reason::Gap | Reason::Superseded | Reason::LifetimeFailed | Reason::LifetimeEnded => {
             Code::FailedPrecondition
         }
-        Reason::SecondWriter | Reason::SessionEmpty | Reason::SendAgain => Code::FailedPrecondition,
+        Reason::SecondWriter | Reason::SessionEmpty => Code::FailedPrecondition,
         Reason::BindLost => Code::Aborted,
         Reason::Conflict => Code::AlreadyExists,
         Reason::Malformed | Reason::EmptyEntry | Reason::TooLarge => Code::InvalidArgument,

@@ -164,9 +164,7 @@ pub(crate) fn verdict(status: &Status) -> Verdict {
         .map(|refusal| Duration::from_millis(refusal.retry_delay_ms));
     match (status.code(), reason) {
         (Code::Unauthenticated, RefusalReason::TokenExpired) => Verdict::RenewToken,
-        (Code::FailedPrecondition, RefusalReason::Gap | RefusalReason::SendAgain) => {
-            Verdict::SendFrom(expected)
-        }
+        (Code::FailedPrecondition, RefusalReason::Gap) => Verdict::SendFrom(expected),
         (Code::Unavailable | Code::ResourceExhausted | Code::Cancelled | Code::DeadlineExceeded, _) => {
             Verdict::Retry { delay }
         }

@@ -1,5 +1,6 @@
 use clap::CommandFactory as _;
 
+use super::flags::Flags;
 use super::*;
 use crate::config::keys::KEYS;
 

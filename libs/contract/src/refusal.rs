@@ -44,8 +44,7 @@ pub fn code_of(reason: RefusalReason) -> Code {
         | RefusalReason::LifetimeFailed
         | RefusalReason::LifetimeEnded
         | RefusalReason::SecondWriter
-        | RefusalReason::SessionEmpty
-        | RefusalReason::SendAgain => Code::FailedPrecondition,
+        | RefusalReason::SessionEmpty => Code::FailedPrecondition,
         RefusalReason::BindLost => Code::Aborted,
         RefusalReason::Conflict => Code::AlreadyExists,
         RefusalReason::Malformed | RefusalReason::EmptyEntry | RefusalReason::TooLarge => {
@@ -81,7 +80,6 @@ pub fn reason_name(reason: RefusalReason) -> &'static str {
         RefusalReason::DependencyUnavailable => "dependency_unavailable",
         RefusalReason::ShuttingDown => "shutting_down",
         RefusalReason::StoreCorrupt => "store_corrupt",
-        RefusalReason::SendAgain => "send_again",
     }
 }
 

@@ -128,7 +128,10 @@ fn consumer(options: &Options) -> ClientConfig {
         .set("enable.auto.offset.store", "false")
         // A hole made by retention is an error, never a silent jump.
         .set("auto.offset.reset", "error")
-        .set("fetch.wait.max.ms", millis(options.fetch_wait))
+        .set(
+            "fetch.wait.max.ms",
+            millis(options.fetch_wait.min(options.request_timeout / 2)),
+        )
         // One queue for all partitions. It may be overshot by about one fetch.
         .set(
             "queued.max.messages.kbytes",

@@ -73,8 +73,8 @@ pub enum ConsumerEvent {
     Fatal(Error),
 }
 
-/// A member of a consumer group. It lives until [`shutdown`](GroupConsumer::shutdown), or until it and the receiver
-/// of its events are dropped.
+/// A member of a consumer group, until [`shutdown`](GroupConsumer::shutdown) or until it is dropped, which leaves the
+/// group in the background.
 pub struct GroupConsumer {
     control: Arc<Control>,
     ended: oneshot::Receiver<()>,

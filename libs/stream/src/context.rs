@@ -37,5 +37,11 @@ pub(crate) fn log_line(level: RDKafkaLogLevel, facility: &str, message: &str) {
 pub(crate) fn log_error(error: &KafkaError, reason: &str) {
     let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
     metrics::counter!("wakelog_stream_client_errors_total", "code" => format!("{code:?}")).increment(1);
-    tracing::warn!(?code, reason, "broker client reports an error");
+    match code {
+        // Repeated many times a second while brokers are away, which the client's own log lines say as well.
+        RDKafkaErrorCode::AllBrokersDown | RDKafkaErrorCode::BrokerTransportFailure => {
+            tracing::debug!(?code, reason, "broker client reports an error");
+        }
+        _ => tracing::warn!(?code, reason, "broker client reports an error"),
+    }
 }

@@ -62,17 +62,12 @@ pub async fn describe_topic(options: &Options) -> Result<Option<TopicReport>, Er
         Err(Error::NoTopic { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let admin = Admin::new(options)?;
-    let settings = admin.settings().await;
-    admin.close().await;
-    let mut warnings = settings.map_or_else(
-        |error| vec![format!("the settings of the topic can't be read: {error}")],
-        |settings| warnings_of(&settings),
-    );
-    if options.embedded {
-        // It reports only what was set explicitly, and says itself that it is one process on one disk.
-        warnings.clear();
-    }
+    // The embedded broker reports only what was set explicitly.
+    let warnings = if options.embedded {
+        Vec::new()
+    } else {
+        setting_warnings(options).await?
+    };
     for warning in &warnings {
         tracing::warn!(topic = options.topic, warning, "topic setting");
     }
@@ -81,6 +76,16 @@ pub async fn describe_topic(options: &Options) -> Result<Option<TopicReport>, Er
         created: false,
         warnings,
     }))
+}
+
+async fn setting_warnings(options: &Options) -> Result<Vec<String>, Error> {
+    let admin = Admin::new(options)?;
+    let settings = admin.settings().await;
+    admin.close().await;
+    Ok(settings.map_or_else(
+        |error| vec![format!("the settings of the topic can't be read: {error}")],
+        |settings| warnings_of(&settings),
+    ))
 }
 
 struct Admin<'a> {

@@ -222,3 +222,32 @@ async fn one_writer_when_a_token_is_fenced() {
     scene.subject.check(&connection, "after the end").await;
     scene.end().await;
 }
+
+/// Invariant acked-is-durable: right after the end of a lifetime a relay may not know of it yet. What it then acknowledges
+/// counts; what it refuses does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn acked_is_durable_right_after_the_end() {
+    let mut scene = Scene::start().await;
+    let connection = scene.connection.clone();
+    for round in 0..3 {
+        let what = format!("round {round}");
+        let subject = &mut scene.subject;
+        subject.write(&connection, b"{\"before\":true}\n").await;
+        stop(&connection, &subject.lifetime).await.expect("it ends");
+        let late = subject.next_frame();
+        let answer = commit(&connection, Some(subject.token()), &late).await;
+        eprintln!("{what}: {answer:?}");
+        match answer {
+            Ok((seq, _)) => {
+                assert_eq!(seq, subject.last_seq + 1, "{what}");
+                let mut late = late;
+                subject.body.extend_from_slice(&entry_of(&mut late).entry);
+            }
+            answer => drop(refused(&what, answer, RefusalReason::LifetimeEnded)),
+        }
+        subject.check(&connection, &what).await;
+        subject.attach_anew(&connection).await;
+        scene.undisturbed(&what).await;
+    }
+    scene.end().await;
+}

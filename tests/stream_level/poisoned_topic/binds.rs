@@ -11,7 +11,7 @@ use wakelog_proto::v1::{
 use super::Scene;
 use super::topic::{bind, expect_outcome, expect_quarantined};
 use crate::support::refusal::refused;
-use crate::support::relay::commit;
+use crate::support::relay::{commit, stream_left_open};
 
 /// Invariant one-writer: only the bind of the next generation, with the id that follows from it, makes a lifetime current.
 #[tokio::test(flavor = "multi_thread")]
@@ -111,6 +111,10 @@ async fn one_writer_whatever_binds_are_in_the_topic() {
     // The bind that is next is a bind, whoever put it there: the writer is fenced, and told so.
     scene.topic.put_of(&subject, Record::LifetimeBound(good)).await;
     scene.bystander.goes_on(&scene.connection, "the next bind").await;
+    let messages = subject.entry_stream(scene.subject.last_seq + 1, false, b"fenced\n");
+    let answer = stream_left_open(&scene.connection, Some(subject.token()), messages).await;
+    let refusal = refused("a fenced stream", answer, RefusalReason::Superseded);
+    assert_eq!(refusal.expected, 2);
     let next = scene.subject.next_frame();
     let answer = commit(&scene.connection, Some(subject.token()), &next).await;
     assert_eq!(

@@ -107,14 +107,12 @@ async fn acked_is_durable_when_a_conflict_fails_the_lifetime() {
 
         let token = Some(subject.token());
         let next = subject.next_frame();
+        // The stream first: it reads how the lifetime stands when it opens, and what the relay knows only admits.
+        let messages = subject.entry_stream(subject.last_seq + 1, false, b"{}\n");
+        let streamed = stream_left_open(&connection, token, messages).await;
+        refused(what, streamed, LifetimeFailed);
         refused(what, commit(&connection, token, &next).await, LifetimeFailed);
         refused(what, post(&connection, token, &next).await, LifetimeFailed);
-        let messages = subject.entry_stream(subject.last_seq + 1, false, b"{}\n");
-        refused(
-            what,
-            stream_left_open(&connection, token, messages).await,
-            LifetimeFailed,
-        );
         refused(what, renew(&connection, token).await, LifetimeFailed);
         refused(what, stop(&connection, &subject.lifetime).await, LifetimeFailed);
 
@@ -205,7 +203,7 @@ async fn acked_is_durable_for_a_writer_in_flight_when_its_lifetime_fails() {
     let described = subject.described(&connection).await;
     let applied = described.lifetimes[0].applied_entry_seq;
     assert!(
-        (subject.last_seq..sent).contains(&applied),
+        (subject.last_seq..=sent).contains(&applied),
         "acknowledged {}, applied {applied}",
         subject.last_seq
     );

@@ -150,6 +150,18 @@ pub(crate) async fn expect_outcome(stack: &Stack, outcome: &str, records: u64) {
     .await;
 }
 
+/// Waits until so many partitions have stopped for a reason.
+pub(crate) async fn expect_stopped(stack: &Stack, reason: &str, partitions: u64) {
+    expect_counted(
+        stack,
+        "wakelog_persister_stopped_partitions",
+        "reason",
+        reason,
+        partitions,
+    )
+    .await;
+}
+
 async fn expect_counted(stack: &Stack, name: &str, label: &str, value: &str, records: u64) {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {

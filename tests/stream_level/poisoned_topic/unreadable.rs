@@ -1,12 +1,14 @@
 //! What is no record, or on the wrong partition.
 
 use futures::future::join_all;
+use prost::Message as _;
 use wakelog_proto::v1::session_record::Record;
-use wakelog_proto::v1::{LifetimeEnded, SessionOpened};
+use wakelog_proto::v1::{AckLevel, LifetimeEnded, SessionOpened, SessionRecord};
 
 use super::Scene;
-use super::topic::{PARTITIONS, bind, entry_part, expect_outcome, expect_quarantined};
+use super::topic::{PARTITIONS, bind, entry_part, expect_quarantined, expect_stopped};
 use crate::support::bystander::Bystander;
+use crate::support::relay::commit;
 
 /// Invariant exactly-once-fold, over values and keys that nobody can read.
 #[tokio::test(flavor = "multi_thread")]
@@ -34,9 +36,8 @@ async fn exactly_once_fold_of_what_is_no_record() {
     expect_quarantined(&scene.stack, "undecodable", 7).await;
 
     // Good records under keys that are no session.
-    use prost::Message as _;
     let record = Record::EntryPart(entry_part(&scene.subject, scene.subject.last_seq + 1, b"{}\n"));
-    let good = wakelog_proto::v1::SessionRecord { record: Some(record) }.encode_to_vec();
+    let good = SessionRecord { record: Some(record) }.encode_to_vec();
     let (upper, long) = (session.to_uppercase().replace('0', "A"), "k".repeat(20_000));
     let keys: [Option<&[u8]>; 6] = [
         None,
@@ -131,6 +132,68 @@ async fn exactly_once_fold_through_a_flood_of_one_key() {
         scene.goes_on(round * FLOOD, &format!("flood {round}")).await;
     }
     expect_quarantined(&scene.stack, "undecodable", 2 * FLOOD).await;
-    expect_outcome(&scene.stack, "gap", 0).await;
     scene.end().await;
+}
+
+/// The opening of a known session on another partition, which it names as its own: there the session is not known to the
+/// log alone, but it is to the hot tail.
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_once_fold_of_a_session_that_is_opened_on_two_partitions() {
+    let mut scene = Scene::start().await;
+    let elsewhere = (scene.subject.partition + 1) % PARTITIONS;
+    let mut other = Bystander::open_on(&scene.connection, "elsewhere", elsewhere).await;
+    let subject = scene.subject.clone();
+    let opened = SessionOpened {
+        owner: "local".to_owned(),
+        partition: elsewhere,
+        ..Default::default()
+    };
+    scene
+        .topic
+        .put_record(elsewhere, &subject.session, Record::SessionOpened(opened))
+        .await;
+    scene.quarantined += 1;
+    other.goes_on(&scene.connection, "a second opening").await;
+    scene.goes_on(1, "a second opening").await;
+    expect_quarantined(&scene.stack, "session_conflict", 1).await;
+    scene.end().await;
+}
+
+/// Invariant no-silent-gap: records of many sessions that nobody can read are a bad deploy. Their partition stops before the
+/// log is drained into quarantine; the other partitions go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_silent_gap_where_many_sessions_cannot_be_read() {
+    let mut scene = Scene::start().await;
+    let partition = scene.subject.partition;
+    let elsewhere = (partition + 1) % PARTITIONS;
+    let mut other = Bystander::open_on(&scene.connection, "elsewhere", elsewhere).await;
+    let topic = &scene.topic;
+    let puts = (0..600_u32).map(|at| async move {
+        let key = format!("00000000-0000-4000-8000-{:012}", at % 50);
+        topic
+            .put(partition, Some(key.as_bytes()), Some(b"\xff of a later build"))
+            .await;
+    });
+    join_all(puts).await;
+    expect_stopped(&scene.stack, "undecodable", 1).await;
+    other.goes_on(&scene.connection, "a stopped partition").await;
+    // What was acknowledged before stays readable, and the log still takes entries.
+    scene
+        .subject
+        .check(&scene.connection, "a stopped partition")
+        .await;
+    let mut frame = scene.subject.next_frame();
+    frame.ack_level = AckLevel::Log.into();
+    let acked = commit(&scene.connection, Some(scene.subject.token()), &frame).await;
+    let seq = scene.subject.last_seq + 1;
+    assert_eq!(acked.expect("the log has it"), (seq, AckLevel::Log));
+    assert!(
+        scene.stack.stop().success(),
+        "a drained stop ends well\n{}",
+        scene.stack.log()
+    );
+    assert!(
+        scene.stack.verify_counting() < 600,
+        "the log was not drained into quarantine"
+    );
 }

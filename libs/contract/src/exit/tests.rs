@@ -19,7 +19,6 @@ fn refusals_have_the_documented_exit_codes() {
         (RefusalReason::BindLost, 4),
         (RefusalReason::Conflict, 4),
         (RefusalReason::SessionEmpty, 4),
-        (RefusalReason::SendAgain, 4),
         (RefusalReason::Malformed, 2),
         (RefusalReason::EmptyEntry, 2),
         (RefusalReason::TooLarge, 2),
