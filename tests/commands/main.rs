@@ -1,6 +1,6 @@
 //! What a user meets: every command as a process of its own, its exit code, its text, its JSON and its files.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -332,23 +332,10 @@ async fn wrong_ids_and_tokens_have_their_exit_codes() {
         &["tail", "ID"],
         &["append", "ID"],
     ];
-    let with_id = |command: &[&str], id: &str| -> Vec<String> {
-        command
-            .iter()
-            .map(|word| {
-                if *word == "ID" {
-                    id.to_owned()
-                } else {
-                    (*word).to_owned()
-                }
-            })
-            .collect()
-    };
     let strangers = stack.folder().join("strangers");
     std::fs::write(&strangers, "not-a-token-of-this-server\n").unwrap();
     for command in commands {
-        let args = |id: &str| with_id(command, id);
-        let as_owner = |id: &str| run(stack.client(&[]).args(args(id)));
+        let as_owner = |id: &str| client(&stack, &with_id(command, id));
         as_owner(UNKNOWN).with(NOT_FOUND).saying(&["no such session"]);
         for malformed in [
             "nonsense",
@@ -361,7 +348,7 @@ async fn wrong_ids_and_tokens_have_their_exit_codes() {
         }
         let mut as_stranger = stack.command();
         as_stranger
-            .args(args(&session))
+            .args(with_id(command, &session))
             .args(["--server", &stack.endpoint()]);
         run(as_stranger.arg("--token-file").arg(&strangers))
             .with(NOT_FOUND)
@@ -374,6 +361,11 @@ async fn wrong_ids_and_tokens_have_their_exit_codes() {
     .saying(&["--token-file"]);
     assert!(!stack.folder().join("out").exists());
     assert!(stack.stop().success());
+}
+
+fn with_id<'a>(command: &[&'a str], id: &'a str) -> Vec<&'a str> {
+    let word = |word: &&'a str| if *word == "ID" { id } else { *word };
+    command.iter().map(word).collect()
 }
 
 /// Invariant one-writer: who resumes a session is the one who may append to it; who wrote before is refused until it takes

@@ -24,7 +24,11 @@ async fn acked_is_durable_over_kill_9_of_everything() {
         let kill_after = seed::rng(seed).random_range(1..SESSIONS * ENTRIES);
         let mut sessions = Vec::new();
         for number in 0..SESSIONS {
-            let level = if number % 2 == 0 { AckLevel::Log } else { AckLevel::Store };
+            let level = if number % 2 == 0 {
+                AckLevel::Log
+            } else {
+                AckLevel::Store
+            };
             sessions.push(Loaded::open(&stack.connect().await, &format!("crash-{number}"), level).await);
         }
         let writers: Vec<_> = (0..SESSIONS)

@@ -79,7 +79,10 @@ async fn acked_is_durable_over_a_death_at_every_step_of_a_resume() {
         // Larger than a page, however well it is packed, so that there is a step between two pages.
         let mut noise = vec![0; 5_000_000];
         seed::rng(12).fill_bytes(&mut noise);
-        let large = seed::Entry { bytes: noise.into(), checkpoint: false };
+        let large = seed::Entry {
+            bytes: noise.into(),
+            checkpoint: false,
+        };
         session.send(large).await;
         session.drain().await;
         let id = session.lifetime.session_id.clone();

@@ -236,7 +236,6 @@ async fn acked_is_durable_right_after_the_end() {
         stop(&connection, &subject.lifetime).await.expect("it ends");
         let late = subject.next_frame();
         let answer = commit(&connection, Some(subject.token()), &late).await;
-        eprintln!("{what}: {answer:?}");
         match answer {
             Ok((seq, _)) => {
                 assert_eq!(seq, subject.last_seq + 1, "{what}");
