@@ -10,6 +10,9 @@ use super::Scene;
 use super::topic::{entry_part, expect_outcome, expect_quarantined, first_part};
 use crate::support::relay::PART_BYTES;
 
+/// What is done to a good part: a name, the reason that it must be put aside for, and the change.
+type SpoiledPart = (&'static str, &'static str, Box<dyn Fn(&mut EntryPart)>);
+
 /// A change that makes a good part a bad one.
 type Spoil = fn(&mut EntryPart);
 
@@ -25,7 +28,7 @@ async fn byte_exact_of_parts_that_are_not_what_they_say() {
     };
     let bomb = zstd(vec![b'z'; 64 * 1024 * 1024]);
     let compressed = zstd(vec![b'z'; 4096]);
-    let spoils: Vec<(&str, &str, Box<dyn Fn(&mut EntryPart)>)> = vec![
+    let spoils: Vec<SpoiledPart> = vec![
         (
             "no encoding",
             "unknown_encoding",
