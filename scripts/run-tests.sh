@@ -18,5 +18,5 @@ fi
 
 mkdir -p target
 status=0
-cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$LOG" | grep -vE '^(running 0 tests|test result: ok\. 0 passed|$)' || status=${PIPESTATUS[0]}
+cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$LOG" | grep --line-buffered -vE '^(running 0 tests|test result: ok\. 0 passed|$)' || status=${PIPESTATUS[0]}
 exit "$status"

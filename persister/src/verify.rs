@@ -12,6 +12,7 @@
 //! It shares neither batches nor caches nor what is written of a batch. Which of `unbound` and `wrong_partition` a
 //! record on the wrong partition got depends on how far another partition was then; they are compared as one.
 
+mod columns;
 mod compare;
 mod differences;
 mod partition;

@@ -14,7 +14,12 @@
 //! [`bytes::Bytes`] and maps are sorted, so the same message always encodes to the same bytes.
 
 /// Package `wakelog.v1`.
-#[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated; the .proto files are documented")]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    reason = "generated; the .proto files are documented"
+)]
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/wakelog.v1.rs"));
 }

@@ -14,6 +14,7 @@ mod postgres;
 #[path = "../stream_level/load.rs"]
 mod load;
 
+mod clients;
 mod configuration;
 mod data_dir;
 mod mount;

@@ -15,6 +15,10 @@ impl SmallDisk {
     pub(crate) fn mount(size: &str) -> Option<Self> {
         let id = Command::new("id").arg("-u").output().expect("id runs");
         if id.stdout.trim_ascii() != b"0" {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "only root may mount a file system, and CI must"
+            );
             eprintln!("NOT RUN: only root may mount a file system");
             return None;
         }

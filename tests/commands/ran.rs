@@ -229,3 +229,13 @@ pub(crate) fn keys(object: &Value) -> BTreeSet<&str> {
         .map(String::as_str)
         .collect()
 }
+
+/// Waits, with a bound, until something is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,13 +1,11 @@
-//! Sessions by hand: append, tail, list, show, export, resume, and who may write.
+//! Sessions by hand: append, tail, list, show, export and resume.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
 use crate::ran::{
-    DONE, NOT_FOUND, REFUSED, Running, USAGE, client, import, keys, resume, run, run_with_input, show,
+    DONE, NOT_FOUND, REFUSED, USAGE, client, import, keys, resume, run, run_with_input, show, wait_until,
 };
-use crate::support::PATIENCE;
 use crate::support::stack::Stack;
 
 /// No session has this id.
@@ -368,76 +366,6 @@ fn with_id<'a>(command: &[&'a str], id: &'a str) -> Vec<&'a str> {
     command.iter().map(word).collect()
 }
 
-/// Invariant one-writer: who resumes a session is the one who may append to it; who wrote before is refused until it takes
-/// the session over on purpose.
-#[tokio::test(flavor = "multi_thread")]
-async fn one_writer_between_two_machines() {
-    let mut stack = Stack::start().await;
-    let session = import(&stack, b"start\n", "kind=writers");
-    let other_home = stack.folder().join("other-machine");
-    let elsewhere = |mut command: Command| {
-        command.env("HOME", &other_home);
-        command
-    };
-    let append = |command: Command, line: &[u8]| run_with_input(&mut { command }, line);
-    append(stack.client(&["append", &session]), b"here 1\n").with(DONE);
-    // The other machine never held the session.
-    append(elsewhere(stack.client(&["append", &session])), b"stolen\n")
-        .with(REFUSED)
-        .saying(&["--take-over"]);
-
-    run(&mut elsewhere(
-        stack.client(&["resume", &session, "--out", "taken"]),
-    ))
-    .with(DONE);
-    append(stack.client(&["append", &session]), b"late\n")
-        .with(REFUSED)
-        .saying(&["--take-over"]);
-    append(elsewhere(stack.client(&["append", &session])), b"there 1\n").with(DONE);
-    append(stack.client(&["append", &session]), b"late again\n").with(REFUSED);
-    append(stack.client(&["append", &session, "--take-over"]), b"here 2\n").with(DONE);
-    append(elsewhere(stack.client(&["append", &session])), b"too late\n").with(REFUSED);
-    assert_eq!(resume(&stack, &session), b"start\nhere 1\nthere 1\nhere 2\n");
-    assert!(stack.stop().success());
-    stack.verify();
-}
-
-/// The same request id is the same session; two imports without one are two.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_named_import_is_one_session() {
-    let mut stack = Stack::start().await;
-    std::fs::write(stack.folder().join("file"), b"v1\n").unwrap();
-    let named = || {
-        client(&stack, &["import", "file", "--request-id", "nightly"])
-            .with(DONE)
-            .text()
-    };
-    let first = named();
-    std::fs::write(stack.folder().join("file"), b"v2\n").unwrap();
-    assert_eq!(named(), first);
-    assert_eq!(resume(&stack, first.trim()), b"v2\n");
-    let unnamed = || client(&stack, &["import", "file"]).with(DONE).text();
-    assert_ne!(unnamed(), unnamed());
-    let long = "x".repeat(5000);
-    client(&stack, &["import", "file", "--request-id", &long]).with(USAGE);
-    client(&stack, &["import", "file", "--request-id", ""]).with(USAGE);
-    assert!(stack.stop().success());
-}
-
-/// `up` announces itself to the clients of its user, and takes that back.
-#[tokio::test(flavor = "multi_thread")]
-async fn clients_find_the_stack_of_their_user() {
-    let mut stack = Stack::prepare();
-    stack.set_up_args(&[]);
-    stack.up().await;
-    wait_until("the announcement", || {
-        stack.folder().join(".local/state/wakelog/up.json").exists()
-    });
-    run(stack.command().args(["sessions", "ls"])).with(DONE);
-    assert!(stack.stop().success());
-    assert!(!stack.folder().join(".local/state/wakelog/up.json").exists());
-}
-
 /// A command that follows; killed when dropped.
 struct Follow(std::process::Child);
 
@@ -446,29 +374,4 @@ impl Drop for Follow {
         self.0.kill().ok();
         self.0.wait().ok();
     }
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// An interrupted client says so, and leaves no part of a file.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_ends_a_client() {
-    let mut stack = Stack::start().await;
-    let session = import(&stack, b"one\n", "kind=interrupt");
-    let follow = Running::start(&mut stack.client(&["tail", &session, "-f"]), Stdio::null());
-    std::thread::sleep(Duration::from_millis(500));
-    crate::support::stack::signal("INT", follow.pid());
-    let ran = follow
-        .end_within(PATIENCE)
-        .with(crate::ran::FAILED)
-        .saying(&["interrupted"]);
-    assert_eq!(ran.stdout, b"one\n");
-    assert!(stack.stop().success());
 }

