@@ -182,7 +182,7 @@ pub(crate) struct ImportArgs {
     /// A label of the new session, may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Names this import: the same name again imports into the same session
+    /// Names this import: the same name again is the same session, which must hold the file or nothing
     #[arg(long, value_name = "NAME")]
     pub(crate) request_id: Option<String>,
     /// Print one JSON object

@@ -141,7 +141,9 @@ fn hint_of_refusal(code: Code, reason: Option<RefusalReason>) -> Option<&'static
             Some("`wakelog sessions ls` lists the sessions that this token may see")
         }
         (_, RefusalReason::Superseded | RefusalReason::LifetimeFailed | RefusalReason::LifetimeEnded) => {
-            Some("another writer may hold the session now; `--take-over` takes it back on purpose")
+            Some(
+                "another writer may hold the session now; `wakelog append --take-over` takes it back on purpose",
+            )
         }
         (_, RefusalReason::BindLost) => Some("another resume was faster; try again"),
         (_, RefusalReason::SessionEmpty) => Some("nothing was written to this session yet"),

@@ -54,9 +54,15 @@ async fn a_named_import_is_one_session() {
             .text()
     };
     let first = named();
+    assert_eq!(named(), first, "asked again, it is the same import");
+    // What was written since, or another file, is not replaced.
+    run_with_input(&mut stack.client(&["append", first.trim()]), b"more\n").with(DONE);
+    client(&stack, &["import", "file", "--request-id", "nightly"]).with(REFUSED);
     std::fs::write(stack.folder().join("file"), b"v2\n").unwrap();
-    assert_eq!(named(), first);
-    assert_eq!(resume(&stack, first.trim()), b"v2\n");
+    client(&stack, &["import", "file", "--request-id", "nightly"])
+        .with(REFUSED)
+        .saying(&["--request-id"]);
+    assert_eq!(resume(&stack, first.trim()), b"v1\nmore\n");
     let unnamed = || client(&stack, &["import", "file"]).with(DONE).text();
     assert_ne!(unnamed(), unnamed());
     let long = "x".repeat(5000);

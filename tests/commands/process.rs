@@ -150,7 +150,13 @@ async fn the_doctor_tells_health_and_what_to_do() {
     for finding in &healthy {
         let names = std::collections::BTreeSet::from(["check", "level", "message", "mend"]);
         assert_eq!(crate::ran::keys(finding), names);
-        assert_eq!(finding["level"], "ok", "{finding}");
+        // Embedded engines are behind their stack; what was not looked at is not called well.
+        let is_embedded = finding["check"] == "log" || finding["check"] == "database";
+        assert_eq!(
+            finding["level"],
+            if is_embedded { "skip" } else { "ok" },
+            "{finding}"
+        );
     }
     assert!(
         doctor(&stack, &[])

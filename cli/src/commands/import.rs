@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use futures::TryStreamExt as _;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
-use wakelog_client::Connection;
+use wakelog_client::{Connection, receive_body};
 use wakelog_contract::Exit;
 use wakelog_model::limits::MAX_REQUEST_ID_BYTES;
-use wakelog_proto::v1::{OpenSessionRequest, StopAgentSessionRequest};
+use wakelog_proto::v1::{
+    DescribeSessionRequest, ExportSessionRequest, OpenSessionRequest, StopAgentSessionRequest,
+};
 
 use super::writer_state::WriterState;
 use super::{call, connect, open_writer};
@@ -40,13 +44,19 @@ pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, 
     })
     .await?;
     let session_id = opened.session_id;
-    let last_entry_seq = send(settings, &connection, &session_id, &args.file, length)
-        .await
-        .map_err(|error| {
+    let held = last_entry_seq(&connection, &session_id).await?;
+    let last_entry_seq = if held > 0 {
+        // An import that is asked again must not put the file over what was written since.
+        check_same(&connection, &session_id, &args.file).await?;
+        held
+    } else {
+        let sent = send(settings, &connection, &session_id, &args.file, length).await;
+        sent.map_err(|error| {
             error.or_hint(format!(
                 "session {session_id} was opened and does not hold the file"
             ))
-        })?;
+        })?
+    };
     if args.json {
         print_json(&json!({
             "session_id": session_id,
@@ -58,6 +68,49 @@ pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, 
         print(&format!("{session_id}\n"))?;
     }
     Ok(Exit::Done)
+}
+
+async fn last_entry_seq(connection: &Connection, session_id: &str) -> Result<u64, Error> {
+    let request = DescribeSessionRequest {
+        session_id: session_id.to_owned(),
+    };
+    let described = call("looking at the session", || {
+        let mut sessions = connection.sessions();
+        let request = request.clone();
+        async move { sessions.describe_session(request).await }
+    })
+    .await?;
+    Ok(described.summary.map_or(0, |summary| summary.last_entry_seq))
+}
+
+/// Refuses unless the session's body is the file.
+async fn check_same(connection: &Connection, session_id: &str, file: &Path) -> Result<(), Error> {
+    let request = ExportSessionRequest {
+        session_id: session_id.to_owned(),
+    };
+    let exported = call("reading the session", || {
+        let mut sessions = connection.sessions();
+        let request = request.clone();
+        async move { sessions.export_session(request).await }
+    })
+    .await?;
+    let chunks = exported.map_ok(|message| message.resume_body.unwrap_or_default());
+    let body = receive_body(chunks, tokio::io::sink()).await?;
+    let path = file.to_path_buf();
+    let hashing = tokio::task::spawn_blocking(move || {
+        let mut hasher = Sha256::new();
+        std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+        Ok::<[u8; 32], std::io::Error>(hasher.finalize().into())
+    });
+    let hashed = hashing.await.map_err(|error| Error::failed(error.to_string()))?;
+    if hashed.map_err(|error| Error::io(file.display(), &error))? == body.sha256 {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "session {session_id} holds something else than {}, and nothing of it was changed",
+        file.display()
+    ))
+    .or_hint("another --request-id, or none, imports into a session of its own"))
 }
 
 async fn send(

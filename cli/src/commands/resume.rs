@@ -16,6 +16,13 @@ use crate::output::{print, print_json, progress};
 
 pub(crate) async fn run(settings: &Settings, args: &ResumeArgs) -> Result<Exit, Error> {
     let session_id = session_id(&args.session)?;
+    if args.out.as_os_str() == "-" {
+        // What was printed can't be taken back if the digest at its end is wrong, and the bind can't be undone.
+        return Err(
+            Error::usage("a resume needs a file, it does not write to the standard output")
+                .or_hint("`wakelog export` does, and binds nothing"),
+        );
+    }
     let file = ReceivedFile::create(&args.out, args.force)?;
     let mut state = WriterState::open(&session_id)?;
     let connection = connect(settings).await?;

@@ -103,11 +103,15 @@ fn description_json(summary: &SessionSummary, description: &DescribeSessionRespo
     let mut object = summary_json(summary);
     object["body_length"] = description.body_length.into();
     object["quarantined_records"] = description.quarantined_records.into();
-    object["lifetimes"] = description.lifetimes.iter().map(lifetime_json).collect();
+    object["lifetimes"] = description
+        .lifetimes
+        .iter()
+        .map(|lifetime| lifetime_json(lifetime, summary.generation))
+        .collect();
     object
 }
 
-fn lifetime_json(lifetime: &LifetimeSummary) -> Value {
+fn lifetime_json(lifetime: &LifetimeSummary, current: u64) -> Value {
     json!({
         "lifetime_id": hex::encode(&lifetime.lifetime_id),
         "generation": lifetime.generation,
@@ -115,7 +119,7 @@ fn lifetime_json(lifetime: &LifetimeSummary) -> Value {
         "base": lifetime.base,
         "body_start": lifetime.body_start,
         "applied_entry_seq": lifetime.applied_entry_seq,
-        "status": status_name(lifetime.status()),
+        "status": standing(lifetime, current),
         "bound_at_ms": lifetime.bound_at_ms,
     })
 }
@@ -176,7 +180,7 @@ fn description_text(summary: &SessionSummary, description: &DescribeSessionRespo
             utc(lifetime.bound_at_ms),
             lifetime.base.to_string(),
             lifetime.applied_entry_seq.to_string(),
-            status_name(lifetime.status()).to_owned(),
+            standing(lifetime, summary.generation).to_owned(),
             lifetime.request_id.clone(),
         ]);
     }
@@ -194,6 +198,14 @@ fn labels_text(session: &SessionSummary) -> String {
 
 fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
+}
+
+/// Only the current lifetime is what its status says.
+fn standing(lifetime: &LifetimeSummary, current: u64) -> &'static str {
+    if lifetime.generation < current {
+        return "superseded";
+    }
+    status_name(lifetime.status())
 }
 
 fn status_name(status: LifetimeStatus) -> &'static str {

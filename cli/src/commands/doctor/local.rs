@@ -106,6 +106,14 @@ pub(super) fn discovery() -> Vec<Finding> {
             ),
             "start `wakelog up` again, or name server and token with --server and --token-file",
         ),
+        Ok(Some(announced)) if !is_running(announced.pid) => Finding::warn(
+            DISCOVERY,
+            format!(
+                "process {} announced {}, and is gone",
+                announced.pid, announced.endpoint
+            ),
+            "start `wakelog up` again",
+        ),
         Ok(Some(announced)) => Finding::ok(
             DISCOVERY,
             format!("process {} announces {}", announced.pid, announced.endpoint),
@@ -113,4 +121,10 @@ pub(super) fn discovery() -> Vec<Finding> {
         Err(error) => Finding::error(DISCOVERY, error),
     };
     vec![finding]
+}
+
+/// Whether there is such a process; where that can't be told, it is taken for running.
+fn is_running(pid: u32) -> bool {
+    let processes = std::path::Path::new("/proc");
+    !processes.join("self").exists() || processes.join(pid.to_string()).exists()
 }

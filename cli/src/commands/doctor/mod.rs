@@ -16,6 +16,8 @@ use crate::output::{print, print_json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Ok,
+    /// It was not looked at.
+    Skip,
     Warn,
     Fail,
 }
@@ -36,6 +38,13 @@ impl Finding {
             level: Level::Ok,
             message: message.into(),
             mend: None,
+        }
+    }
+
+    pub(crate) fn skip(check: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            level: Level::Skip,
+            ..Self::ok(check, message)
         }
     }
 
@@ -80,6 +89,7 @@ impl Level {
     fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
+            Self::Skip => "skip",
             Self::Warn => "warn",
             Self::Fail => "fail",
         }
