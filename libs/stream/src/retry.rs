@@ -1,4 +1,5 @@
-//! Backoff with an end. The only module that knows the backoff crate, so that it can be replaced here.
+//! Backoff with an end. The only module of the services that knows the backoff crate, so that it can be replaced
+//! here.
 
 use std::future::Future;
 use std::time::Duration;

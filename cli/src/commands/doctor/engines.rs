@@ -15,6 +15,9 @@ const DATABASE: &str = "database";
 const SCHEMA: &str = "schema";
 const PERSISTER: &str = "persister";
 
+/// An embedded engine is reached by the process that holds it and by no other.
+const EMBEDDED: &str = "embedded, so it was not looked at: only its own stack can, and says so on /readyz";
+
 /// How long a partition that is behind may take to move.
 const MOVES_WITHIN: Duration = Duration::from_secs(3);
 
@@ -25,9 +28,8 @@ pub(super) struct Log {
 
 pub(super) async fn log(settings: &Settings) -> Log {
     if settings.brokers.is_none() {
-        let message = "embedded, so it was not looked at: only its own stack can, and says so on /readyz";
         return Log {
-            findings: vec![Finding::skip(LOG, message)],
+            findings: vec![Finding::skip(LOG, EMBEDDED)],
             reader: None,
         };
     }
@@ -77,8 +79,7 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Option
 
 pub(super) async fn database(settings: &Settings, reader: Option<LogReader>) -> Vec<Finding> {
     if settings.database_url.is_none() {
-        let message = "embedded, so it was not looked at: only its own stack can, and says so on /readyz";
-        return vec![Finding::skip(DATABASE, message)];
+        return vec![Finding::skip(DATABASE, EMBEDDED)];
     }
     let store = match connect_store(settings).await {
         Ok(store) => store,
