@@ -37,11 +37,13 @@ pub(crate) struct GlobalArgs {
 /// Which server, and who is asking.
 #[derive(Debug, Args, Default)]
 pub(crate) struct ServerArgs {
-    /// The server [default: what `wakelog up` announced, else http://127.0.0.1:7420]
-    #[arg(long, value_name = "URL")]
+    /// The server, or several as URL,URL: the first that can be reached [default: what `wakelog up` announced, else
+    /// http://127.0.0.1:7420]
+    #[arg(long, value_name = "URLS")]
     server: Option<String>,
-    /// Where entries are sent, if `wakelog ingest` runs alone [default: the same as --server]
-    #[arg(long, value_name = "URL")]
+    /// Where entries are sent, if `wakelog ingest` runs alone; several as URL,URL: if one breaks, the next is used
+    /// [default: the same as --server]
+    #[arg(long, value_name = "URLS")]
     relay: Option<String>,
     /// The caller token. Other users of this machine may see it; prefer --token-file
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]

@@ -60,7 +60,7 @@ pub async fn commit(
     token: Option<&str>,
     frame: &CommitConversationFrameRequest,
 ) -> Result<Acked, Status> {
-    let mut relay = RelayServiceClient::new(connection.channel());
+    let mut relay = RelayServiceClient::new(connection.relay_channel());
     let call = relay.commit_conversation_frame(with_token(frame.clone(), token));
     let answer = within("a commit", call).await?.into_inner();
     Ok((answer.acked_entry_seq, answer.ack_level()))
@@ -72,7 +72,7 @@ pub async fn post(
     token: Option<&str>,
     frame: &CommitConversationFrameRequest,
 ) -> Result<Acked, Status> {
-    let mut gateway = AgentGatewayServiceClient::new(connection.channel());
+    let mut gateway = AgentGatewayServiceClient::new(connection.relay_channel());
     let CommitConversationFrameRequest {
         idempotency_key,
         frame,
@@ -117,7 +117,7 @@ async fn converse(
     token: Option<&str>,
     messages: impl Stream<Item = Message> + Send + 'static,
 ) -> Result<Acked, Status> {
-    let mut relay = RelayServiceClient::new(connection.channel());
+    let mut relay = RelayServiceClient::new(connection.relay_channel());
     let messages = messages.map(|message| CommitConversationPartsRequest {
         message: Some(message),
     });

@@ -78,7 +78,7 @@ pub async fn writer(
     };
     within(
         "opening a writer",
-        Writer::open(connection.channel(), lifetime.clone(), nonce, options),
+        Writer::open(connection.relays(), lifetime.clone(), nonce, options),
     )
     .await
 }

@@ -26,12 +26,38 @@ const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 /// The client of the sessions service, with its token.
 pub type Sessions = SessionsServiceClient<InterceptedService<Channel, Bearer>>;
 
-/// A server and the caller's token for it.
+/// A server, its relays and the caller's token.
 #[derive(Debug, Clone)]
 pub struct Connection {
     endpoint: String,
     channel: Channel,
+    relays: Vec<Channel>,
     bearer: Bearer,
+}
+
+/// The relays of a writer: it uses one, and goes to the next when that one breaks.
+#[derive(Debug, Clone)]
+pub struct Relays {
+    channels: Vec<Channel>,
+    current: usize,
+    sessions: Channel,
+}
+
+impl Relays {
+    /// The relay in use.
+    pub(crate) fn current(&self) -> Channel {
+        self.channels[self.current].clone()
+    }
+
+    /// Goes to the next relay; with only one there is nothing to go to.
+    pub(crate) fn fail_over(&mut self) {
+        self.current = (self.current + 1) % self.channels.len();
+    }
+
+    /// Where the lifetime token is renewed.
+    pub(crate) fn sessions(&self) -> Channel {
+        self.sessions.clone()
+    }
 }
 
 impl Connection {
@@ -41,33 +67,40 @@ impl Connection {
             Some(token) => Bearer::new(&token)?,
             None => Bearer::none(),
         };
-        let unusable = |reason: String| Error::Endpoint {
+        let connected = transport(endpoint)?.connect().await;
+        let channel = connected.map_err(|error| Error::Unreachable {
             endpoint: endpoint.to_owned(),
-            reason,
-        };
-        if !endpoint.starts_with("http://") {
-            return Err(unusable("it must start with http://".to_owned()));
-        }
-        let channel = Endpoint::from_shared(endpoint.to_owned())
-            .map_err(|error| unusable(error.to_string()))?
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
-            .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(2 * STREAM_WINDOW)
-            .connect()
-            .await
-            .map_err(|error| Error::Unreachable {
-                endpoint: endpoint.to_owned(),
-                waited: CONNECT_TIMEOUT,
-                reason: innermost(&error),
-            })?;
+            waited: CONNECT_TIMEOUT,
+            reason: innermost(&error),
+        })?;
         Ok(Self {
             endpoint: endpoint.to_owned(),
             channel,
+            relays: Vec::new(),
             bearer,
         })
+    }
+
+    /// Connects to the first of `endpoints`, as a comma-separated list, that can be reached.
+    pub async fn connect_any(endpoints: &str, caller_token: Option<String>) -> Result<Self, Error> {
+        let mut endpoints = endpoints.split(',').map(str::trim).peekable();
+        loop {
+            let endpoint = endpoints.next().unwrap_or_default();
+            match Self::connect(endpoint, caller_token.clone()).await {
+                Err(Error::Unreachable { .. }) if endpoints.peek().is_some() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Names the relays, as a comma-separated list, if they are not served together with the sessions. They are connected
+    /// to when they are used: one that is away now may be back by then.
+    pub fn with_relays(mut self, endpoints: &str) -> Result<Self, Error> {
+        let channels = endpoints
+            .split(',')
+            .map(|endpoint| Ok(transport(endpoint.trim())?.connect_lazy()));
+        self.relays = channels.collect::<Result<_, Error>>()?;
+        Ok(self)
     }
 
     /// Where the server is.
@@ -80,10 +113,46 @@ impl Connection {
         self.channel.clone()
     }
 
+    /// Where a writer sends its entries.
+    pub fn relays(&self) -> Relays {
+        let channels = match self.relays.as_slice() {
+            [] => vec![self.channel.clone()],
+            named => named.to_vec(),
+        };
+        Relays {
+            channels,
+            current: 0,
+            sessions: self.channel.clone(),
+        }
+    }
+
+    /// The first relay itself, without a token.
+    pub fn relay_channel(&self) -> Channel {
+        self.relays.first().unwrap_or(&self.channel).clone()
+    }
+
     /// The sessions service with the caller's token.
     pub fn sessions(&self) -> Sessions {
         SessionsServiceClient::with_interceptor(self.channel.clone(), self.bearer.clone())
     }
+}
+
+fn transport(endpoint: &str) -> Result<Endpoint, Error> {
+    let unusable = |reason: String| Error::Endpoint {
+        endpoint: endpoint.to_owned(),
+        reason,
+    };
+    if !endpoint.starts_with("http://") {
+        return Err(unusable("it must start with http://".to_owned()));
+    }
+    Ok(Endpoint::from_shared(endpoint.to_owned())
+        .map_err(|error| unusable(error.to_string()))?
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(2 * STREAM_WINDOW))
 }
 
 /// Puts a token on each call.

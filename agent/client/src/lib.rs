@@ -23,7 +23,7 @@
 //!     ..Default::default()
 //! };
 //! let grant = sessions.attach_writer(request).await?.into_inner().lifetime.unwrap_or_default();
-//! let mut writer = Writer::open(connection.channel(), grant, nonce, WriterOptions::default()).await?;
+//! let mut writer = Writer::open(connection.relays(), grant, nonce, WriterOptions::default()).await?;
 //! writer.append("{\"type\":\"message\"}\n".into(), false).await?;
 //! writer.drain().await?;
 //! # Ok(())
@@ -37,7 +37,7 @@ pub mod receive;
 pub mod retry;
 pub mod writer;
 
-pub use connection::{Bearer, Connection, Sessions};
+pub use connection::{Bearer, Connection, Relays, Sessions};
 pub use error::Error;
 pub use receive::{ReceivedBody, receive_body};
 pub use retry::Backoff;

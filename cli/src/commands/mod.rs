@@ -67,7 +67,7 @@ impl Target {
     }
 
     pub(crate) async fn connect(self) -> Result<Connection, Error> {
-        let connection = Connection::connect(&self.server, self.token).await;
+        let connection = Connection::connect_any(&self.server, self.token).await;
         connection.map_err(|error| Error::from(error).or_hint("name the server with --server"))
     }
 }
@@ -84,18 +84,15 @@ pub(crate) async fn open_writer(
     grant: LifetimeGrant,
     nonce: WriterNonce,
 ) -> Result<Writer, Error> {
-    let mut options = WriterOptions {
+    let options = WriterOptions {
         ack_level: AckLevel::Store,
         ..WriterOptions::default()
     };
-    let relay = match &settings.relay {
-        Some(relay) => {
-            options.sessions = Some(connection.channel());
-            Connection::connect(relay, None).await?.channel()
-        }
-        None => connection.channel(),
+    let relays = match &settings.relay {
+        Some(relays) => connection.clone().with_relays(relays)?.relays(),
+        None => connection.relays(),
     };
-    Ok(Writer::open(relay, grant, nonce, options).await?)
+    Ok(Writer::open(relays, grant, nonce, options).await?)
 }
 
 /// The token in a token file: the last word of its first line that is not a comment, so that both a bare token and a line

@@ -63,7 +63,7 @@ pub(crate) async fn run() -> Result<Exit, Error> {
         give_up_after: Duration::from_secs(20),
         ..WriterOptions::default()
     };
-    let mut writer = Writer::open(connection.channel(), grant, new_nonce(), options).await?;
+    let mut writer = Writer::open(connection.relays(), grant, new_nonce(), options).await?;
     for (number, call) in recording.calls().iter().enumerate().skip(orders.first_call) {
         let entry = call
             .commit(number, &mut file)

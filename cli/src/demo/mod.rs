@@ -284,7 +284,7 @@ async fn zombie_is_refused(
         ..WriterOptions::default()
     };
     let attempt = async {
-        let mut writer = Writer::open(connection.channel(), first.clone(), new_nonce(), options).await?;
+        let mut writer = Writer::open(connection.relays(), first.clone(), new_nonce(), options).await?;
         writer.append("a line from the grave\n".into(), false).await?;
         writer.drain().await
     };

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rand::RngCore as _;
 use tokio::io::AsyncRead;
 use tokio::time::Instant;
-use tonic::transport::Channel;
+use tonic::Code;
 use tracing::{debug, warn};
 use wakelog_model::WriterNonce;
 use wakelog_model::limits::MAX_ENTRY_BYTES;
@@ -21,7 +21,7 @@ use wakelog_proto::v1::{
 };
 
 use crate::Error;
-use crate::connection::{Bearer, innermost};
+use crate::connection::{Bearer, Relays, innermost};
 use crate::error::{Verdict, verdict};
 use crate::retry::Backoff;
 use held::{HeldEntry, Source};
@@ -50,7 +50,7 @@ pub fn new_nonce() -> WriterNonce {
 /// Dropping one of its futures loses nothing: an entry that was accepted goes on with the next call. A final refusal, or
 /// the end of the tries, ends the writer; every later call says so.
 pub struct Writer {
-    channel: Channel,
+    relays: Relays,
     token: String,
     session_id: String,
     nonce: WriterNonce,
@@ -84,16 +84,16 @@ enum Until {
 }
 
 impl Writer {
-    /// Opens the stream of a lifetime. `grant` and `nonce` are those of the attachment; `channel` is
-    /// [`Connection::channel`](crate::Connection::channel).
+    /// Opens the stream of a lifetime. `grant` and `nonce` are those of the attachment; `relays` are
+    /// [`Connection::relays`](crate::Connection::relays).
     pub async fn open(
-        channel: Channel,
+        relays: Relays,
         grant: LifetimeGrant,
         nonce: WriterNonce,
         options: WriterOptions,
     ) -> Result<Self, Error> {
         let mut writer = Self {
-            channel,
+            relays,
             token: grant.token,
             session_id: grant.session_id,
             nonce,
@@ -252,7 +252,7 @@ impl Writer {
             .filter(|from| (first..self.next_entry_seq).contains(from));
         let bearer = Bearer::new(&self.token)?;
         let opened = Link::open(
-            self.channel.clone(),
+            self.relays.current(),
             bearer,
             hello,
             start.unwrap_or(first),
@@ -313,7 +313,10 @@ impl Writer {
         self.link = None;
         let (reason, delay) = match broken {
             Broken::Final(error) => return Err(error),
-            Broken::Lost(reason) => (reason, None),
+            Broken::Lost(reason) => {
+                self.relays.fail_over();
+                (reason, None)
+            }
             Broken::Status(status) => match verdict(&status) {
                 Verdict::Final => return Err(status.into()),
                 Verdict::RenewToken if self.outage.renewed_token => return Err(status.into()),
@@ -330,7 +333,13 @@ impl Writer {
                     self.send_from = Some(expected);
                     (status.message().to_owned(), None)
                 }
-                Verdict::Retry { delay } => (reason_of(&status), delay),
+                Verdict::Retry { delay } => {
+                    // One that is only busy is no reason to go elsewhere: the next would have to ask the store first.
+                    if status.code() != Code::ResourceExhausted {
+                        self.relays.fail_over();
+                    }
+                    (reason_of(&status), delay)
+                }
             },
         };
         let since = *self.outage.since.get_or_insert_with(Instant::now);
@@ -356,8 +365,7 @@ impl Writer {
     async fn renew_token(&mut self) -> Result<(), tonic::Status> {
         let bearer =
             Bearer::new(&self.token).map_err(|_| tonic::Status::unauthenticated("unusable token"))?;
-        let channel = self.options.sessions.as_ref().unwrap_or(&self.channel).clone();
-        let mut sessions = SessionsServiceClient::with_interceptor(channel, bearer);
+        let mut sessions = SessionsServiceClient::with_interceptor(self.relays.sessions(), bearer);
         let renewal = sessions.renew_lifetime_token(RenewLifetimeTokenRequest {});
         let response = tokio::time::timeout(self.options.silence, renewal)
             .await

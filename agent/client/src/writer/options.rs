@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tonic::transport::Channel;
 use wakelog_model::limits::REMEMBERED_ENTRIES;
 use wakelog_proto::v1::AckLevel;
 
@@ -16,8 +15,6 @@ pub struct WriterOptions {
     /// Bytes of unacknowledged entries kept in memory; never more than the server allows. A single larger entry is still
     /// taken.
     pub max_unacked_bytes: u64,
-    /// Where the lifetime token is renewed, if the relay is not served together with the sessions.
-    pub sessions: Option<Channel>,
     /// How long the server may say nothing while an answer is due.
     pub silence: Duration,
     /// How long the writer goes on trying without any progress before it gives up.
@@ -34,7 +31,6 @@ impl Default for WriterOptions {
             ack_level: AckLevel::Log,
             max_unacked_entries: REMEMBERED_ENTRIES,
             max_unacked_bytes: 16 * 1024 * 1024,
-            sessions: None,
             silence: Duration::from_secs(30),
             give_up_after: Duration::from_secs(120),
             first_delay: Duration::from_millis(100),

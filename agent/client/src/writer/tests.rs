@@ -199,7 +199,7 @@ async fn writer(connection: &Connection) -> Result<Writer, Error> {
         token: "first".into(),
         ..Default::default()
     };
-    Writer::open(connection.channel(), grant, new_nonce(), fast()).await
+    Writer::open(connection.relays(), grant, new_nonce(), fast()).await
 }
 
 fn entry(number: u64) -> Bytes {
@@ -372,4 +372,42 @@ async fn an_empty_and_a_too_large_entry_are_refused_before_they_are_sent() {
     ));
     writer.append(entry(1), false).await.unwrap();
     assert_eq!(writer.drain().await.unwrap().entry_seq, 1);
+}
+
+/// acked-is-durable: what a broken relay did not acknowledge goes to the next one, with the same bytes, and back again.
+#[tokio::test]
+async fn a_writer_goes_to_the_next_relay_when_one_breaks_and_back() {
+    let breaks = |ack| Script::AckUpToThenBreak { ack, entries: 3 };
+    let (first, seen_first) = serve(vec![breaks(2), Script::AckAll], 10).await;
+    let (second, seen_second) = serve(vec![breaks(4)], 10).await;
+    let relays = format!("{},{}", first.endpoint(), second.endpoint());
+    let connection = first.with_relays(&relays).unwrap();
+    let mut writer = writer(&connection).await.unwrap();
+    for number in 1..=6 {
+        writer.append(entry(number), false).await.unwrap();
+    }
+    assert_eq!(writer.drain().await.unwrap().entry_seq, 6);
+    let (first, second) = (seen_first.lock().unwrap(), seen_second.lock().unwrap());
+    assert_eq!(first.streams.len(), 2, "the first relay is used again");
+    assert_eq!(second.streams.len(), 1);
+    assert_eq!(
+        second.streams[0][0], 3,
+        "the second gets what was not acknowledged"
+    );
+    assert_eq!(first.streams[1][0], 5, "and so does the first, again");
+    for (number, bytes) in first.entries.iter().chain(second.entries.iter()) {
+        assert_eq!(bytes, &entry(*number));
+    }
+}
+
+/// A relay that can't be reached is no reason to give up while another one can.
+#[tokio::test]
+async fn a_relay_that_is_away_is_passed_over() {
+    let (connection, seen) = serve(vec![Script::AckAll], 10).await;
+    let relays = format!("http://127.0.0.1:1,{}", connection.endpoint());
+    let connection = connection.with_relays(&relays).unwrap();
+    let mut writer = writer(&connection).await.unwrap();
+    writer.append(entry(1), false).await.unwrap();
+    assert_eq!(writer.drain().await.unwrap().entry_seq, 1);
+    assert_eq!(seen.lock().unwrap().streams, [[1]]);
 }

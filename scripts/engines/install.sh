@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Puts the engines of the native stack where the tests and benchmarks look for them: Apache Kafka's jars under target/engines,
+# PostgreSQL from the distribution's packages. Does nothing that is done already. Prints their versions.
+set -euo pipefail
+cd "$(dirname "$0")"
+. ./versions.sh
+
+readonly TARGET="../../target/engines"
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+missing_packages() {
+  command -v java >/dev/null || echo openjdk-17-jre-headless
+  command -v mvn >/dev/null || echo maven
+  command -v setpriv >/dev/null || echo util-linux
+  [ -x "$POSTGRESQL_BIN/initdb" ] || echo "postgresql-$POSTGRESQL_MAJOR"
+}
+
+install_packages() {
+  local packages
+  packages=$(missing_packages | tr '\n' ' ')
+  [ -z "${packages// /}" ] && return 0
+  if ! command -v apt-get >/dev/null; then
+    printf 'engines: please install: %s\n' "$packages" >&2
+    exit 1
+  fi
+  printf 'engines: installing %s\n' "$packages" >&2
+  as_root apt-get update -qq
+  # shellcheck disable=SC2086
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $packages >/dev/null
+}
+
+# Into a folder of another name first: what is half copied is never taken for the whole.
+install_kafka() {
+  local home="$TARGET/kafka-$KAFKA_VERSION"
+  [ -d "$home" ] && return 0
+  rm -rf "$home.part"
+  mkdir -p "$home.part"
+  mvn -q -B -f pom.xml "-Dkafka.version=$KAFKA_VERSION" dependency:copy-dependencies \
+    "-DoutputDirectory=$(cd "$home.part" && pwd)" -DincludeScope=runtime
+  mv "$home.part" "$home"
+}
+
+install_packages
+install_kafka
+printf 'engines: Apache Kafka %s, %s, %s\n' "$KAFKA_VERSION" "$("$POSTGRESQL_BIN/postgres" --version)" \
+  "$(java -version 2>&1 | head -n 1)"
