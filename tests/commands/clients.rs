@@ -7,7 +7,8 @@ use crate::ran::{
     DONE, FAILED, REFUSED, Running, USAGE, client, import, resume, run, run_with_input, wait_until,
 };
 use crate::support::PATIENCE;
-use crate::support::stack::{Stack, signal};
+use crate::support::embedded::EmbeddedStack as Stack;
+use crate::support::process::signal;
 
 /// Invariant one-writer: who resumes a session is the one who may append to it; who wrote before is refused until it takes
 /// the session over on purpose.

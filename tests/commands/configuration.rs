@@ -1,7 +1,7 @@
 //! Which value of a setting counts, and what is wrong with one that can't be used.
 
 use crate::ran::{DONE, USAGE, run};
-use crate::support::stack::Stack;
+use crate::support::embedded::EmbeddedStack as Stack;
 
 /// Flags over variables over the file over the default, and the origin is shown.
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::mount::SmallDisk;
 use crate::ran::{DEPENDENCY, DONE, NOT_FOUND, Running, client, import, resume, run};
-use crate::support::stack::Stack;
+use crate::support::embedded::EmbeddedStack as Stack;
 use crate::support::{PATIENCE, seed, within};
 
 /// One stack holds a folder; every other process is told so, and changes nothing.

@@ -5,6 +5,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+/// What a user meets first: everything in one process.
+pub(crate) const RUNS_ON_NATIVE: bool = false;
+
 /// A real PostgreSQL, as the store's own tests start it.
 #[path = "../../libs/store/tests/support/mod.rs"]
 mod postgres;

@@ -7,7 +7,8 @@ use wakelog_proto::v1::AckLevel;
 
 use crate::load::Loaded;
 use crate::ran::{DEPENDENCY, DONE, FAILED, Running, client, import, run};
-use crate::support::stack::{Stack, get, signal};
+use crate::support::embedded::EmbeddedStack as Stack;
+use crate::support::process::{get, signal};
 use crate::support::{PATIENCE, within};
 
 /// Invariant acked-is-durable over SIGTERM under load: the stack drains, exits with 0, and the writers go on with the

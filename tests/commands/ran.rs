@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::PATIENCE;
-use crate::support::stack::Stack;
+use crate::support::embedded::EmbeddedStack as Stack;
 
 /// The exit codes that users and their scripts rely on.
 pub(crate) const DONE: i32 = 0;

@@ -8,8 +8,8 @@ use rand::Rng as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::ran::{DONE, NOT_FOUND, REFUSED, Running, client};
+use crate::support::embedded::EmbeddedStack as Stack;
 use crate::support::seed;
-use crate::support::stack::Stack;
 
 const BIG: usize = 100_000_000;
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::postgres::Database;
 use crate::ran::{DEPENDENCY, DONE, Ran, import, resume, run};
-use crate::support::stack::Stack;
+use crate::support::embedded::EmbeddedStack as Stack;
 
 /// Every way in which a schema can be wrong is told apart, by whoever meets it.
 #[tokio::test(flavor = "multi_thread")]

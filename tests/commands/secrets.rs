@@ -4,8 +4,8 @@ use serde_json::Value;
 use wakelog_proto::v1::AckLevel;
 
 use crate::ran::{DONE, Ran, client, import, resume, run, run_with_input};
+use crate::support::embedded::EmbeddedStack as Stack;
 use crate::support::session::{open_and_attach, resume as resume_over_grpc};
-use crate::support::stack::Stack;
 use crate::support::within;
 
 const MARKER: &str = "the-payload-marker-7f3a9c";

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::ran::{
     DONE, NOT_FOUND, REFUSED, USAGE, client, import, keys, resume, run, run_with_input, show, wait_until,
 };
-use crate::support::stack::Stack;
+use crate::support::embedded::EmbeddedStack as Stack;
 
 /// No session has this id.
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000001";

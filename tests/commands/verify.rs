@@ -2,7 +2,7 @@
 
 use crate::postgres::Database;
 use crate::ran::{DIFFERENCE, DONE, Ran, import, run, run_with_input};
-use crate::support::stack::Stack;
+use crate::support::embedded::EmbeddedStack as Stack;
 
 /// What is done to the hot tail, and how it is undone.
 struct Damage {

@@ -5,6 +5,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+/// Real Kafka and PostgreSQL, and every service as a process of its own, two of each.
+pub(crate) const RUNS_ON_NATIVE: bool = true;
+
 mod bad_input;
 mod lifetimes;
 mod load;

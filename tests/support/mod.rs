@@ -3,7 +3,10 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`stack`] | `wakelog up` on a folder of its own: started, killed, restarted |
+//! | [`stack`] | the stack of a stream-level test, of whichever kind |
+//! | [`embedded`] | `wakelog up` on a folder of its own: started, killed, restarted |
+//! | [`native`] | Apache Kafka, PostgreSQL and every service as processes of their own |
+//! | [`process`] | processes, signals, ports, pages |
 //! | [`bystander`] | a session that must go on as if nothing had happened |
 //! | [`oracle`] | what a body must be, from what was sent and what was acknowledged alone |
 //! | [`refusal`] | whether an answer is the refusal that it must be |
@@ -15,7 +18,10 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 pub mod bystander;
+pub mod embedded;
+pub mod native;
 pub mod oracle;
+pub mod process;
 pub mod refusal;
 pub mod relay;
 pub mod seed;

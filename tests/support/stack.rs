@@ -1,363 +1,201 @@
-//! `wakelog up` on a folder of its own: started, killed, restarted. Nothing of the stack runs in the test's process.
+//! The stack that a stream-level test runs on: the same tests, whichever it is.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::ExitStatus;
 
-use tempfile::TempDir;
 use wakelog_client::Connection;
 
-use super::PATIENCE;
+use super::embedded::EmbeddedStack;
+use super::native::NativeStack;
+use super::process::get;
 
-/// A stack and its folder. Dropping it kills what still runs.
-pub struct Stack {
-    folder: TempDir,
-    data_dir: PathBuf,
-    port: u16,
-    http_port: u16,
-    failpoints: String,
-    up_args: Vec<String>,
-    child: Option<Child>,
+/// Which engines a test binary runs on. `WAKELOG_TEST_STACK` says `embedded` or `native`; else it is what the binary's root
+/// names as its own.
+fn is_native() -> bool {
+    match std::env::var("WAKELOG_TEST_STACK").as_deref() {
+        Ok("native") => true,
+        Ok("embedded") => false,
+        Ok(other) => panic!("WAKELOG_TEST_STACK is {other:?}, it must be embedded or native"),
+        Err(_) => crate::RUNS_ON_NATIVE,
+    }
+}
+
+/// A stack of one of the kinds. Dropping it kills what still runs.
+#[allow(clippy::large_enum_variant, reason = "a test has one or two")]
+pub enum Stack {
+    Embedded(EmbeddedStack),
+    Native(NativeStack),
 }
 
 impl Stack {
-    /// Starts a stack on a new folder.
+    /// Starts a stack on a log and a database of its own.
     pub async fn start() -> Self {
         Self::start_with("").await
     }
 
     /// Starts a stack with failpoints, as `name=action;name=action`.
     pub async fn start_with(failpoints: &str) -> Self {
-        let mut stack = Self::prepare();
+        let mut stack = match is_native() {
+            true => Self::Native(NativeStack::prepare().await),
+            false => Self::Embedded(EmbeddedStack::prepare()),
+        };
         stack.set_failpoints(failpoints);
         stack.up().await;
         stack
     }
 
-    /// A stack on a new folder that is not started yet.
-    pub fn prepare() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        Self {
-            data_dir: folder.path().join("data"),
-            folder,
-            port: free_port(),
-            http_port: free_port(),
-            failpoints: String::new(),
-            up_args: vec!["--no-discovery".to_owned()],
-            child: None,
+    /// Starts a stack whose callers are these accounts with these tokens.
+    pub async fn start_with_accounts(accounts: &[(&str, &str)]) -> Self {
+        let lines = accounts
+            .iter()
+            .map(|(account, token)| format!("{account} {token}\n"));
+        let file = format!("# who may call\n{}", lines.collect::<String>());
+        let mut stack = match is_native() {
+            true => {
+                let stack = NativeStack::prepare().await;
+                stack.set_callers(&file);
+                Self::Native(stack)
+            }
+            false => {
+                let mut stack = EmbeddedStack::prepare();
+                let accounts = stack.folder().join("accounts");
+                std::fs::write(&accounts, file).expect("a token file");
+                let accounts = accounts.to_str().expect("a path");
+                stack.set_up_args(&["--no-discovery", "--caller-token-file", accounts]);
+                Self::Embedded(stack)
+            }
+        };
+        stack.up().await;
+        stack
+    }
+
+    /// The key that signs lifetime tokens.
+    pub fn token_key(&self) -> Vec<u8> {
+        let file = match self {
+            Self::Embedded(stack) => stack.data_dir().join("lifetime-token.key"),
+            Self::Native(stack) => stack.folder().join("token-key"),
+        };
+        std::fs::read(file).expect("the key")
+    }
+
+    /// A connection with this token, or none.
+    pub async fn connect_as(&self, token: Option<&str>) -> Connection {
+        let token = token.map(str::to_owned);
+        let connection = Connection::connect(&self.endpoint(), token)
+            .await
+            .expect("a connection");
+        match self {
+            Self::Embedded(_) => connection,
+            Self::Native(stack) => {
+                let relays = stack.endpoints(super::native::Kind::Ingest);
+                connection.with_relays(&relays).expect("endpoints")
+            }
         }
     }
 
-    /// Another data folder for the next start.
-    pub fn set_data_dir(&mut self, data_dir: PathBuf) {
-        self.data_dir = data_dir;
-    }
-
-    /// The arguments of `wakelog up` beyond folder and ports; without this it is `--no-discovery`.
-    pub fn set_up_args(&mut self, args: &[&str]) {
-        self.up_args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    }
-
-    /// Sets the failpoints of the next start.
+    /// Sets the failpoints of the next start; each process counts for itself.
     pub fn set_failpoints(&mut self, failpoints: &str) {
-        self.failpoints = failpoints.to_owned();
+        match self {
+            Self::Embedded(stack) => stack.set_failpoints(failpoints),
+            Self::Native(stack) => stack.set("FAILPOINTS", failpoints),
+        }
     }
 
-    /// Starts the stack and waits until it is ready.
+    /// Starts what does not run, and waits until it is ready.
     pub async fn up(&mut self) {
-        assert!(self.child.is_none(), "the stack is up");
-        let mut child = self
-            .up_command()
-            .stdout(std::fs::File::create(self.folder.path().join("up.out")).expect("a file"))
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        keep_log(&mut child, self.folder.path().join("up.log"));
-        self.child = Some(child);
-        self.wait_ready().await;
+        match self {
+            Self::Embedded(stack) => stack.up().await,
+            Self::Native(stack) => stack.up().await,
+        }
     }
 
-    /// `wakelog up` as [`Stack::up`] starts it.
-    pub fn up_command(&self) -> Command {
-        let mut command = self.command();
-        command
-            .args(["up", "--data-dir"])
-            .arg(&self.data_dir)
-            .arg("--listen")
-            .arg(format!("127.0.0.1:{}", self.port))
-            .arg("--http-listen")
-            .arg(format!("127.0.0.1:{}", self.http_port))
-            .args(&self.up_args)
-            .env("FAILPOINTS", &self.failpoints);
-        command
-    }
-
-    /// The process.
-    pub fn pid(&self) -> u32 {
-        self.child.as_ref().expect("the stack is up").id()
-    }
-
-    /// How the process ended, if it has.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        let child = self.child.as_mut().expect("the stack is up");
-        let status = child.try_wait().expect("it can be waited for")?;
-        self.child = None;
-        Some(status)
-    }
-
-    /// `kill -9`.
+    /// `kill -9` of every process of ours.
     pub fn kill(&mut self) {
-        let mut child = self.child.take().expect("the stack is up");
-        child.kill().expect("it can be killed");
-        child.wait().expect("it ends");
+        match self {
+            Self::Embedded(stack) => stack.kill(),
+            Self::Native(stack) => stack.kill_all(),
+        }
     }
 
     /// SIGTERM, and a bounded wait for the end.
     pub fn stop(&mut self) -> ExitStatus {
-        signal("TERM", self.pid());
-        self.wait_for_end()
-    }
-
-    /// A bounded wait for the end.
-    pub fn wait_for_end(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.ended() {
-                return status;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "the stack did not end within {PATIENCE:?}\n{}",
-                self.log()
-            );
-            std::thread::sleep(Duration::from_millis(20));
+        match self {
+            Self::Embedded(stack) => stack.stop(),
+            Self::Native(stack) => stack.stop_all(),
         }
     }
 
-    /// The data folder.
-    pub fn data_dir(&self) -> PathBuf {
-        self.data_dir.clone()
-    }
-
-    /// A folder for the test's own files.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// Where gRPC is served.
+    /// Where sessions are served.
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
-    }
-
-    /// Where the pages are served.
-    pub fn http(&self) -> String {
-        format!("127.0.0.1:{}", self.http_port)
+        match self {
+            Self::Embedded(stack) => stack.endpoint(),
+            Self::Native(stack) => stack.endpoint(super::native::Kind::Reconstruct, 0),
+        }
     }
 
     /// Where the log speaks the Kafka protocol.
     pub fn brokers(&self) -> String {
-        let said = std::fs::read_to_string(self.folder.path().join("up.out")).expect("what the stack said");
-        let line = said
-            .lines()
-            .find(|line| line.starts_with("log "))
-            .expect("a line about the log");
-        line.split_whitespace().nth(1).expect("an address").to_owned()
+        match self {
+            Self::Embedded(stack) => stack.brokers(),
+            Self::Native(stack) => stack.brokers(),
+        }
+    }
+
+    /// The transcript topic.
+    pub fn topic(&self) -> String {
+        match self {
+            Self::Embedded(_) => "wakelog.transcript".to_owned(),
+            Self::Native(stack) => stack.topic().to_owned(),
+        }
     }
 
     /// The caller token.
     pub fn token(&self) -> String {
-        let file = std::fs::read_to_string(self.data_dir().join("caller-token")).expect("a token file");
-        let line = file
-            .lines()
-            .find(|line| !line.starts_with('#') && !line.trim().is_empty())
-            .expect("a token");
-        line.split_whitespace().next_back().expect("a token").to_owned()
+        match self {
+            Self::Embedded(stack) => stack.token(),
+            Self::Native(stack) => stack.token(),
+        }
     }
 
     /// A connection with the caller token.
     pub async fn connect(&self) -> Connection {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match Connection::connect(&self.endpoint(), Some(self.token())).await {
-                Ok(connection) => return connection,
-                Err(error) if Instant::now() > deadline => panic!("{error}\n{}", self.log()),
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-            }
+        match self {
+            Self::Embedded(stack) => stack.connect().await,
+            Self::Native(stack) => stack.connect().await,
         }
     }
 
-    /// A client command of the binary against this stack.
-    pub fn client(&self, args: &[&str]) -> Command {
-        let mut command = self.command();
-        command.args(args).arg("--server").arg(self.endpoint());
-        command
-            .arg("--token-file")
-            .arg(self.data_dir().join("caller-token"));
-        command
-    }
-
-    /// The binary, in an environment of this test alone.
-    pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wakelog"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("WAKELOG_") {
-                command.env_remove(name);
-            }
+    /// The metrics of every process.
+    pub async fn metrics(&self) -> String {
+        match self {
+            Self::Embedded(stack) => get(&stack.http(), "/metrics").await.expect("the metrics"),
+            Self::Native(stack) => stack.metrics().await,
         }
-        command
-            .current_dir(self.folder.path())
-            .env("HOME", self.folder.path())
-            .env_remove("XDG_STATE_HOME")
-            .env_remove("XDG_DATA_HOME")
-            .env_remove("XDG_CONFIG_HOME")
-            .env("WAKELOG_LOG", "info");
-        command
     }
 
     /// What the stack has logged, the end of it.
     pub fn log(&self) -> String {
-        let log = std::fs::read_to_string(self.folder.path().join("up.log")).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(60)..].join("\n")
+        match self {
+            Self::Embedded(stack) => stack.log(),
+            Self::Native(stack) => stack.log(),
+        }
     }
 
-    /// Everything that the stack has logged.
-    pub fn whole_log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("up.log")).unwrap_or_default()
-    }
-
-    /// `wakelog verify` on the stopped stack's folder: it must be clean.
+    /// `wakelog verify` on the stopped stack: it must be clean.
     pub fn verify(&self) {
-        assert!(self.child.is_none(), "verify needs the folder for itself");
-        let verify = self
-            .command()
-            .args(["verify", "--data-dir"])
-            .arg(self.data_dir())
-            .output()
-            .expect("verify runs");
-        assert!(
-            verify.status.success(),
-            "verify ended with {}\n{}{}\n{}",
-            verify.status,
-            String::from_utf8_lossy(&verify.stdout),
-            String::from_utf8_lossy(&verify.stderr),
-            self.log(),
-        );
+        self.verify_counting();
     }
 
-    /// The same; returns how many records must be in quarantine, and are.
+    /// The same; returns how many records are in quarantine.
     pub fn verify_counting(&self) -> u64 {
-        self.verify();
-        let verify = self
-            .command()
-            .args(["verify", "--json", "--data-dir"])
-            .arg(self.data_dir())
-            .output()
-            .expect("verify runs");
-        let report: serde_json::Value = serde_json::from_slice(&verify.stdout).expect("a JSON object");
+        let stack = match self {
+            Self::Embedded(stack) => return stack.verify_counting(),
+            Self::Native(stack) => stack,
+        };
+        let report = stack.verify();
         let partitions = report["partitions"].as_array().expect("partitions");
         let counts = partitions
             .iter()
             .map(|partition| partition["quarantined"].as_u64().expect("a count"));
         counts.sum()
     }
-
-    async fn wait_ready(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if ready(&self.http()).await {
-                return;
-            }
-            let ended = self
-                .child
-                .as_mut()
-                .and_then(|child| child.try_wait().expect("it can be waited for"));
-            assert!(ended.is_none(), "the stack ended with {ended:?}\n{}", self.log());
-            assert!(
-                Instant::now() < deadline,
-                "the stack was not ready within {PATIENCE:?}\n{}",
-                self.log()
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().ok();
-            child.wait().ok();
-        }
-        if std::thread::panicking() {
-            eprintln!("--- the stack's log\n{}", self.log());
-        }
-    }
-}
-
-/// Asks `/readyz`.
-pub async fn ready(address: &str) -> bool {
-    get(address, "/readyz")
-        .await
-        .is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
-}
-
-/// A page, headers included.
-pub async fn get(address: &str, path: &str) -> Option<String> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let ask = async {
-        let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok()?;
-        Some(answer)
-    };
-    tokio::time::timeout(Duration::from_secs(5), ask)
-        .await
-        .ok()
-        .flatten()
-}
-
-/// Sends a signal by name.
-pub fn signal(name: &str, pid: u32) {
-    let sent = Command::new("kill")
-        .arg(format!("-{name}"))
-        .arg(pid.to_string())
-        .status()
-        .expect("kill runs");
-    assert!(sent.success(), "kill -{name} {pid} failed");
-}
-
-/// A port that was free a moment ago, outside the range that the kernel hands out by itself.
-pub fn free_port() -> u16 {
-    use std::sync::atomic::{AtomicU16, Ordering};
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..500 {
-        let slot = NEXT.fetch_add(1, Ordering::Relaxed) % 100;
-        let port = 20_000 + (std::process::id() % 100) as u16 * 100 + slot;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no free port");
-}
-
-/// Keeps what a process says, so that a failure can show it.
-fn keep_log(child: &mut Child, path: PathBuf) {
-    let stderr = child.stderr.take().expect("a pipe");
-    std::thread::spawn(move || {
-        use std::io::Write as _;
-        let mut log = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .expect("a log file");
-        for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-            log.write_all(&line).ok();
-            log.write_all(b"\n").ok();
-        }
-    });
 }

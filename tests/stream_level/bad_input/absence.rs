@@ -106,20 +106,8 @@ pub(super) async fn every_question(
 async fn opaque_absence_of_a_session_of_another_account() {
     const ANN: &str = "the-token-of-ann-0001";
     const BOB: &str = "the-token-of-bob-0002";
-    let mut stack = Stack::prepare();
-    let accounts = stack.folder().join("accounts");
-    std::fs::write(&accounts, format!("# who may call\nann {ANN}\nbob {BOB}\n")).expect("a token file");
-    stack.set_up_args(&[
-        "--no-discovery",
-        "--caller-token-file",
-        accounts.to_str().expect("a path"),
-    ]);
-    stack.up().await;
-    let connect = async |token: Option<&str>| {
-        Connection::connect(&stack.endpoint(), token.map(str::to_owned))
-            .await
-            .expect("a connection")
-    };
+    let mut stack = Stack::start_with_accounts(&[("ann", ANN), ("bob", BOB)]).await;
+    let connect = async |token: Option<&str>| stack.connect_as(token).await;
     let (ann, bob) = (connect(Some(ANN)).await, connect(Some(BOB)).await);
     let mut subject = Subject::open(&ann, "anns").await;
     let empty = open(&ann, "anns empty one").await;

@@ -16,7 +16,7 @@ const ACCOUNT: &str = "local";
 
 /// A token that is signed as the stack signs, with any expiry.
 fn signed(scene: &Scene, lifetime: &LifetimeGrant, expires_at_ms: u64) -> String {
-    let key = std::fs::read(scene.stack.data_dir().join("lifetime-token.key")).expect("the key");
+    let key = scene.stack.token_key();
     let claims = LifetimeTokenClaims {
         session_id: lifetime.session_id.clone(),
         lifetime_id: lifetime.lifetime_id.clone(),

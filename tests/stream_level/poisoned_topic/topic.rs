@@ -10,17 +10,16 @@ use wakelog_model::{LifetimeId, part_digest};
 use wakelog_proto::v1::session_record::Record;
 use wakelog_proto::v1::{EntryPart, LifetimeBound, SessionRecord};
 
-use crate::support::stack::{Stack, get};
+use crate::support::stack::Stack;
 use crate::support::subject::Subject;
 use crate::support::within;
 
-const TOPIC: &str = "wakelog.transcript";
-
-/// How many partitions the embedded log has.
+/// How many partitions the log of a test has.
 pub(crate) const PARTITIONS: i32 = 4;
 
 /// Whoever can reach the brokers.
 pub(crate) struct Topic {
+    name: String,
     producer: FutureProducer,
 }
 
@@ -32,6 +31,7 @@ impl Topic {
         config.set("linger.ms", "0");
         config.set("message.timeout.ms", "30000");
         Self {
+            name: stack.topic(),
             producer: config.create().expect("a producer"),
         }
     }
@@ -39,7 +39,7 @@ impl Topic {
     /// Puts a record, whatever it is, and returns once the log has it.
     pub(crate) async fn put(&self, partition: i32, key: Option<&[u8]>, value: Option<&[u8]>) {
         let record = FutureRecord::<[u8], [u8]> {
-            topic: TOPIC,
+            topic: &self.name,
             partition: Some(partition),
             payload: value,
             key,
@@ -115,7 +115,7 @@ pub(crate) fn bind(subject: &Subject, request_id: &str, generation: u64) -> Life
 
 /// What the persister has counted under a name and a label, over all partitions.
 pub(crate) async fn counted(stack: &Stack, name: &str, label: &str, value: &str) -> u64 {
-    let page = get(&stack.http(), "/metrics").await.expect("the metrics");
+    let page = stack.metrics().await;
     let labelled = format!("{label}=\"{value}\"");
     let is_wanted = |line: &&str| line.starts_with(name) && line.contains(&labelled);
     let number = |line: &str| {

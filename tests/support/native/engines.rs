@@ -1,0 +1,84 @@
+//! One set of engines for a test binary, or a set of a test's own that it may mistreat.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use super::kafka::Kafka;
+use super::postgres::Postgres;
+
+/// A broker and a database server.
+pub struct Engines {
+    pub kafka: Kafka,
+    pub postgres: Postgres,
+    folder: TempDir,
+}
+
+const PREFIX: &str = "wakelog-engines-";
+
+/// Group members that go silent are noticed after 6 s at the least otherwise.
+const KAFKA_SETTINGS: &[&str] = &["group.min.session.timeout.ms=1000"];
+
+impl Engines {
+    /// The engines of this test binary: started once, ended with it. Tests share them, each with a topic and a database of
+    /// its own, and leave them alone.
+    pub async fn shared() -> Arc<Self> {
+        static SHARED: OnceCell<Arc<Engines>> = OnceCell::const_new();
+        let start = || async { Arc::new(Engines::own().await) };
+        Arc::clone(SHARED.get_or_init(start).await)
+    }
+
+    /// Engines of a test's own.
+    pub async fn own() -> Self {
+        let mut engines = Self::prepare(&[], &[]);
+        engines.start().await;
+        engines
+    }
+
+    /// Engines that are not started yet, with further settings.
+    pub fn prepare(kafka: &[&str], postgres: &[&str]) -> Self {
+        remove_what_the_dead_left();
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
+            .tempdir()
+            .expect("a folder");
+        // The database server runs as another user.
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), mode).expect("the folder's mode");
+        let kafka_settings = [KAFKA_SETTINGS, kafka].concat();
+        Self {
+            kafka: Kafka::prepare(folder.path().join("kafka"), &kafka_settings),
+            postgres: Postgres::prepare(folder.path().join("postgres"), postgres),
+            folder,
+        }
+    }
+
+    /// Starts both.
+    pub async fn start(&mut self) {
+        self.kafka.start();
+        self.postgres.start().await;
+    }
+
+    /// Where they keep everything.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// The shared engines' folder outlives its process: nobody drops what is static, and a killed test drops nothing.
+fn remove_what_the_dead_left() {
+    let folders = std::fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten()
+        .flatten();
+    for folder in folders {
+        let name = folder.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            std::fs::remove_dir_all(folder.path()).ok();
+        }
+    }
+}

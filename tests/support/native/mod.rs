@@ -1,0 +1,38 @@
+//! The native stack: Apache Kafka and PostgreSQL as processes of their own, and every service as one too.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`engines`] | one set of engines for a test binary, or a set of a test's own that it may mistreat |
+//! | [`kafka`] | a broker: started, killed, frozen; what its topics hold |
+//! | [`postgres`] | a server: started, killed; databases |
+//! | [`fleet`] | the services: several of each, started, killed, frozen one by one |
+
+pub mod engines;
+pub mod fleet;
+pub mod kafka;
+pub mod postgres;
+
+pub use engines::Engines;
+pub use fleet::{Kind, NativeStack};
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A script of the project that runs an engine in the foreground.
+fn script(name: &str) -> Command {
+    let scripts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts/engines");
+    Command::new(scripts.join(name))
+}
+
+/// Starts on a thread that lasts as long as this process: what dies with the thread that started it would otherwise die
+/// with the first test.
+fn on_a_lasting_thread<T: Send + 'static>(start: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        sender.send(start()).ok();
+        loop {
+            std::thread::park();
+        }
+    });
+    receiver.recv().expect("it starts")
+}

@@ -1,0 +1,123 @@
+//! A server: started, killed; databases.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::{on_a_lasting_thread, script};
+use crate::support::PATIENCE;
+use crate::support::process::{Process, free_port};
+
+/// One server in a folder.
+pub struct Postgres {
+    folder: PathBuf,
+    port: u16,
+    settings: Vec<String>,
+    process: Option<Process>,
+}
+
+impl Postgres {
+    /// A server that is not started yet. `settings` are `name=value`.
+    pub fn prepare(folder: PathBuf, settings: &[&str]) -> Self {
+        Self {
+            folder,
+            port: free_port(),
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+            process: None,
+        }
+    }
+
+    /// Starts it and waits until it answers.
+    pub async fn start(&mut self) {
+        assert!(self.process.is_none(), "the server is up");
+        let mut command = script("postgres.sh");
+        command
+            .arg(&self.folder)
+            .arg(self.port.to_string())
+            .args(&self.settings);
+        let log = self.folder.with_extension("log");
+        self.process = Some(on_a_lasting_thread(move || {
+            Process::start("postgres", &command, &log)
+        }));
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let tried = tokio::time::timeout(
+                Duration::from_secs(5),
+                PgConnection::connect(&self.url_of(self.port, "postgres")),
+            );
+            if let Ok(Ok(connection)) = tried.await {
+                connection.close().await.ok();
+                return;
+            }
+            let process = self.process.as_mut().expect("it was started");
+            let ended = process.ended();
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "postgres does not answer, ended: {ended:?}\n{}",
+                process.log()
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// `kill -9` of the postmaster; its children end by themselves when they notice.
+    pub async fn kill(&mut self) {
+        self.process.take().expect("the server is up").kill();
+        // A new postmaster refuses to start while a child of the old one is attached to the shared memory.
+        let pid_file = self.folder.join("data/postmaster.pid");
+        let shared_memory_key = std::fs::read_to_string(&pid_file).unwrap_or_default();
+        let id = shared_memory_key
+            .lines()
+            .nth(6)
+            .and_then(|line| line.split_whitespace().nth(1))
+            .and_then(|id| id.parse::<u64>().ok());
+        let deadline = Instant::now() + PATIENCE;
+        while id.is_some_and(is_attached) {
+            assert!(Instant::now() < deadline, "children of the killed server stay");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the server is up").pid()
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A database of it.
+    pub fn url(&self, database: &str) -> String {
+        self.url_of(self.port, database)
+    }
+
+    /// A database of it, reached through another port.
+    pub fn url_of(&self, port: u16, database: &str) -> String {
+        format!("postgres://wakelog@127.0.0.1:{port}/{database}")
+    }
+
+    /// Creates a database.
+    pub async fn create_database(&self, name: &str) {
+        let mut admin = PgConnection::connect(&self.url("postgres"))
+            .await
+            .expect("an administrator's connection");
+        sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+            .execute(&mut admin)
+            .await
+            .expect("the database is created");
+        admin.close().await.ok();
+    }
+}
+
+/// Whether a process is attached to a System V shared memory segment.
+fn is_attached(id: u64) -> bool {
+    let segments = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    segments.lines().skip(1).any(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        columns.get(1).and_then(|column| column.parse().ok()) == Some(id)
+            && columns.get(6).is_some_and(|attached| *attached != "0")
+    })
+}
