@@ -8,6 +8,7 @@
 //! | `output` | JSON lines, tables, progress |
 //! | `discovery` | how clients find a stack |
 //! | `commands` | what a user does |
+//! | `freeze` | where a test lets the process freeze |
 //! | `demo` | a recorded session loses its writer and comes back |
 //! | `services` | what a process needs to run services |
 //! | `up` | everything in one process |
@@ -20,6 +21,8 @@ mod config;
 mod demo;
 mod discovery;
 mod exit;
+#[cfg(feature = "failpoints")]
+mod freeze;
 mod logs;
 mod output;
 mod services;
@@ -65,6 +68,8 @@ fn main() -> anyhow::Result<ExitCode> {
 async fn run(cli: &Cli) -> Result<Exit, Error> {
     let settings = Settings::load(&cli.flags(), cli.global.config.as_deref())?;
     logs::start(&settings, usual_logs(&cli.command))?;
+    #[cfg(feature = "failpoints")]
+    freeze::set_up()?;
     match &cli.command {
         Command::Up(_) => up::run(&settings).await,
         Command::Ingest(_) => services::alone::ingest(&settings).await,

@@ -47,6 +47,7 @@ mod decode;
 mod effects;
 mod error;
 mod lag;
+mod log_fits;
 mod member;
 pub mod options;
 mod owner;
@@ -66,6 +67,7 @@ pub mod verify;
 mod worker;
 
 pub use error::Error;
+pub use log_fits::log_fits;
 pub use options::Options;
 pub use service::Service;
 pub use status::{Membership, PartitionState, StatusHandle, StopReason};

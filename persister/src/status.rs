@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::telemetry;
+
 /// Why a partition folds nothing until somebody has looked at it. The other partitions go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StopReason {
@@ -177,27 +179,25 @@ impl StatusHandle {
     }
 
     pub(crate) fn set_partition(&self, partition: i32, state: PartitionState) {
-        self.status
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .partitions
-            .insert(partition, state);
+        self.change_partitions(|partitions| {
+            partitions.insert(partition, state);
+        });
     }
 
     pub(crate) fn remove_partition(&self, partition: i32) {
-        self.status
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .partitions
-            .remove(&partition);
+        self.change_partitions(|partitions| {
+            partitions.remove(&partition);
+        });
     }
 
     pub(crate) fn clear_partitions(&self) {
-        self.status
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .partitions
-            .clear();
+        self.change_partitions(BTreeMap::clear);
+    }
+
+    fn change_partitions(&self, change: impl FnOnce(&mut BTreeMap<i32, PartitionState>)) {
+        let mut status = self.status.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut status.partitions);
+        telemetry::owned_partitions(status.partitions.len());
     }
 }
 

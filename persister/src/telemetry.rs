@@ -41,6 +41,11 @@ pub(crate) fn rejoined() {
     counter!("wakelog_persister_rejoins_total").increment(1);
 }
 
+/// Says how many partitions this process holds, the stopped ones among them.
+pub(crate) fn owned_partitions(partitions: usize) {
+    gauge!("wakelog_persister_owned_partitions").set(partitions as f64);
+}
+
 /// Says how many records of the partition are not folded yet.
 pub(crate) fn lag(partition: i32, records: i64) {
     gauge!("wakelog_persister_lag_records", "partition" => partition.to_string()).set(records as f64);

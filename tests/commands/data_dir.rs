@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rand::Rng as _;
 use sha2::{Digest as _, Sha256};
 
-use crate::mount::SmallDisk;
 use crate::ran::{DEPENDENCY, DONE, NOT_FOUND, Running, client, import, resume, run};
 use crate::support::embedded::EmbeddedStack as Stack;
+use crate::support::mount::SmallDisk;
 use crate::support::{PATIENCE, seed, within};
 
 /// One stack holds a folder; every other process is told so, and changes nothing.

@@ -12,15 +12,9 @@ pub(crate) const RUNS_ON_NATIVE: bool = false;
 #[path = "../../libs/store/tests/support/mod.rs"]
 mod postgres;
 
-/// Writers that remember what was acknowledged.
-#[allow(dead_code, reason = "the stream-level suite uses the rest")]
-#[path = "../stream_level/load.rs"]
-mod load;
-
 mod clients;
 mod configuration;
 mod data_dir;
-mod mount;
 mod process;
 mod ran;
 mod round_trip;

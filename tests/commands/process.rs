@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use wakelog_proto::v1::AckLevel;
 
-use crate::load::Loaded;
 use crate::ran::{DEPENDENCY, DONE, FAILED, Running, client, import, run};
 use crate::support::embedded::EmbeddedStack as Stack;
+use crate::support::load::Loaded;
 use crate::support::process::{get, signal};
 use crate::support::{PATIENCE, within};
 

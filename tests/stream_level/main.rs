@@ -10,7 +10,6 @@ pub(crate) const RUNS_ON_NATIVE: bool = true;
 
 mod bad_input;
 mod lifetimes;
-mod load;
 mod poisoned_topic;
 mod process_crash;
 mod service_death;

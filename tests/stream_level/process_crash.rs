@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rand::Rng as _;
 use wakelog_proto::v1::AckLevel;
 
-use crate::load::Loaded;
+use crate::support::load::Loaded;
 use crate::support::stack::Stack;
 use crate::support::{PATIENCE, seed, within};
 

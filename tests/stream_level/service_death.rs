@@ -4,7 +4,7 @@
 use rand::RngCore as _;
 use wakelog_proto::v1::AckLevel;
 
-use crate::load::Loaded;
+use crate::support::load::Loaded;
 use crate::support::seed;
 use crate::support::session::resume;
 use crate::support::stack::Stack;

@@ -9,6 +9,8 @@
 //! | [`process`] | processes, signals, ports, pages |
 //! | [`bystander`] | a session that must go on as if nothing had happened |
 //! | [`oracle`] | what a body must be, from what was sent and what was acknowledged alone |
+//! | [`mount`] | a small file system of a test's own |
+//! | [`load`] | writers under load, each with its oracle |
 //! | [`refusal`] | whether an answer is the refusal that it must be |
 //! | [`relay`] | calls of the durable lane that no client would make |
 //! | [`session`] | the calls that the tests make, with bounds |
@@ -19,6 +21,8 @@
 
 pub mod bystander;
 pub mod embedded;
+pub mod load;
+pub mod mount;
 pub mod native;
 pub mod oracle;
 pub mod process;

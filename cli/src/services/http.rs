@@ -19,8 +19,8 @@ use crate::exit::Error;
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Seconds: from a fast append to a slow resume.
-const SECONDS_BUCKETS: [f64; 14] = [
-    0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0,
+const SECONDS_BUCKETS: [f64; 15] = [
+    0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
 /// The recorder is the process's, whatever is started how often in it.

@@ -1,6 +1,6 @@
 //! Claims of a partition: a new epoch fences the old owner.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgRow;
 use sqlx::{Connection as _, PgConnection, Row as _};
@@ -48,6 +48,13 @@ impl Store {
     /// connection is terminated and the claim is tried once more. Safe to cancel: a claim that nobody hears of fences
     /// the earlier owner and nothing else.
     pub async fn claim_partition(&self, topic: &str, partition: i32) -> Result<Claim, Error> {
+        let begun = Instant::now();
+        let claimed = self.claim_within_bounds(topic, partition).await;
+        metrics::histogram!("wakelog_store_claim_seconds").record(begun.elapsed().as_secs_f64());
+        claimed
+    }
+
+    async fn claim_within_bounds(&self, topic: &str, partition: i32) -> Result<Claim, Error> {
         let mut connection = self.acquire().await?;
         let first = claim(&mut connection, topic, partition).await;
         if !matches!(first, Err(Error::LockTimedOut { .. })) {

@@ -33,13 +33,23 @@ impl Engines {
 
     /// Engines of a test's own.
     pub async fn own() -> Self {
-        let mut engines = Self::prepare(&[], &[]);
+        let engines = Self::prepare(&[], &[]);
         engines.start().await;
         engines
     }
 
     /// Engines that are not started yet, with further settings.
     pub fn prepare(kafka: &[&str], postgres: &[&str]) -> Self {
+        Self::prepare_at(kafka, None, postgres, None)
+    }
+
+    /// The same, with one of them in a folder of the test's.
+    pub fn prepare_at(
+        kafka: &[&str],
+        kafka_at: Option<&Path>,
+        postgres: &[&str],
+        postgres_at: Option<&Path>,
+    ) -> Self {
         remove_what_the_dead_left();
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
@@ -49,15 +59,16 @@ impl Engines {
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), mode).expect("the folder's mode");
         let kafka_settings = [KAFKA_SETTINGS, kafka].concat();
+        let home = |name: &str, at: Option<&Path>| at.unwrap_or(folder.path()).join(name);
         Self {
-            kafka: Kafka::prepare(folder.path().join("kafka"), &kafka_settings),
-            postgres: Postgres::prepare(folder.path().join("postgres"), postgres),
+            kafka: Kafka::prepare(home("kafka", kafka_at), &kafka_settings),
+            postgres: Postgres::prepare(home("postgres", postgres_at), postgres),
             folder,
         }
     }
 
     /// Starts both.
-    pub async fn start(&mut self) {
+    pub async fn start(&self) {
         self.kafka.start();
         self.postgres.start().await;
     }

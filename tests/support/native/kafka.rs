@@ -1,6 +1,7 @@
 //! A broker: started, killed, frozen; what its topics hold.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
@@ -11,7 +12,7 @@ use rdkafka::types::RDKafkaErrorCode;
 
 use super::{on_a_lasting_thread, script};
 use crate::support::PATIENCE;
-use crate::support::process::{Process, free_port};
+use crate::support::process::{Process, end_of, free_port};
 
 /// One broker, KRaft, in a folder.
 pub struct Kafka {
@@ -20,7 +21,7 @@ pub struct Kafka {
     controller_port: u16,
     advertised_port: Option<u16>,
     settings: Vec<String>,
-    process: Option<Process>,
+    process: Mutex<Option<Process>>,
 }
 
 impl Kafka {
@@ -32,7 +33,7 @@ impl Kafka {
             controller_port: free_port(),
             advertised_port: None,
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
-            process: None,
+            process: Mutex::new(None),
         }
     }
 
@@ -42,8 +43,8 @@ impl Kafka {
     }
 
     /// Starts it and waits until it answers.
-    pub fn start(&mut self) {
-        assert!(self.process.is_none(), "the broker is up");
+    pub fn start(&self) {
+        assert!(!self.is_running(), "the broker is up");
         let mut command = script("kafka.sh");
         command
             .arg(&self.folder)
@@ -53,30 +54,45 @@ impl Kafka {
             command.env("ADVERTISED_PORT", port.to_string());
         }
         let log = self.folder.with_extension("log");
-        self.process = Some(on_a_lasting_thread(move || {
-            Process::start("kafka", &command, &log)
-        }));
+        let process = on_a_lasting_thread(move || Process::start("kafka", &command, &log));
+        *self.process.lock().expect("not poisoned") = Some(process);
         let deadline = Instant::now() + PATIENCE;
         while !self.answers() {
-            let process = self.process.as_mut().expect("it was started");
-            let ended = process.ended();
             assert!(
-                ended.is_none() && Instant::now() < deadline,
-                "kafka does not answer, ended: {ended:?}\n{}",
-                process.log()
+                self.is_running() && Instant::now() < deadline,
+                "kafka does not answer\n{}",
+                end_of(&self.folder.with_extension("log"))
             );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
     /// `kill -9`.
-    pub fn kill(&mut self) {
-        self.process.take().expect("the broker is up").kill();
+    pub fn kill(&self) {
+        self.take().expect("the broker is up").kill();
+    }
+
+    /// Whether its process is there; one that ended by itself is forgotten.
+    pub fn is_running(&self) -> bool {
+        let mut process = self.process.lock().expect("not poisoned");
+        if process.as_mut().is_some_and(|process| process.ended().is_some()) {
+            *process = None;
+        }
+        process.is_some()
+    }
+
+    fn take(&self) -> Option<Process> {
+        self.process.lock().expect("not poisoned").take()
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.process.as_ref().expect("the broker is up").pid()
+        self.process
+            .lock()
+            .expect("not poisoned")
+            .as_ref()
+            .expect("the broker is up")
+            .pid()
     }
 
     /// Where it listens itself.

@@ -1,20 +1,21 @@
 //! A server: started, killed; databases.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::{on_a_lasting_thread, script};
 use crate::support::PATIENCE;
-use crate::support::process::{Process, free_port};
+use crate::support::process::{Process, end_of, free_port};
 
 /// One server in a folder.
 pub struct Postgres {
     folder: PathBuf,
     port: u16,
     settings: Vec<String>,
-    process: Option<Process>,
+    process: Mutex<Option<Process>>,
 }
 
 impl Postgres {
@@ -24,22 +25,21 @@ impl Postgres {
             folder,
             port: free_port(),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
-            process: None,
+            process: Mutex::new(None),
         }
     }
 
     /// Starts it and waits until it answers.
-    pub async fn start(&mut self) {
-        assert!(self.process.is_none(), "the server is up");
+    pub async fn start(&self) {
+        assert!(!self.is_running(), "the server is up");
         let mut command = script("postgres.sh");
         command
             .arg(&self.folder)
             .arg(self.port.to_string())
             .args(&self.settings);
         let log = self.folder.with_extension("log");
-        self.process = Some(on_a_lasting_thread(move || {
-            Process::start("postgres", &command, &log)
-        }));
+        let process = on_a_lasting_thread(move || Process::start("postgres", &command, &log));
+        *self.process.lock().expect("not poisoned") = Some(process);
         let deadline = Instant::now() + PATIENCE;
         loop {
             let tried = tokio::time::timeout(
@@ -50,20 +50,18 @@ impl Postgres {
                 connection.close().await.ok();
                 return;
             }
-            let process = self.process.as_mut().expect("it was started");
-            let ended = process.ended();
             assert!(
-                ended.is_none() && Instant::now() < deadline,
-                "postgres does not answer, ended: {ended:?}\n{}",
-                process.log()
+                self.is_running() && Instant::now() < deadline,
+                "postgres does not answer\n{}",
+                end_of(&self.folder.with_extension("log"))
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
     /// `kill -9` of the postmaster; its children end by themselves when they notice.
-    pub async fn kill(&mut self) {
-        self.process.take().expect("the server is up").kill();
+    pub async fn kill(&self) {
+        self.take().expect("the server is up").kill();
         // A new postmaster refuses to start while a child of the old one is attached to the shared memory.
         let pid_file = self.folder.join("data/postmaster.pid");
         let shared_memory_key = std::fs::read_to_string(&pid_file).unwrap_or_default();
@@ -79,9 +77,27 @@ impl Postgres {
         }
     }
 
+    /// Whether its process is there; one that ended by itself is forgotten.
+    pub fn is_running(&self) -> bool {
+        let mut process = self.process.lock().expect("not poisoned");
+        if process.as_mut().is_some_and(|process| process.ended().is_some()) {
+            *process = None;
+        }
+        process.is_some()
+    }
+
+    fn take(&self) -> Option<Process> {
+        self.process.lock().expect("not poisoned").take()
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.process.as_ref().expect("the server is up").pid()
+        self.process
+            .lock()
+            .expect("not poisoned")
+            .as_ref()
+            .expect("the server is up")
+            .pid()
     }
 
     /// Where it listens.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use wakelog_persister::StopReason;
 use wakelog_store::{Progress, Store};
 use wakelog_stream::{LogReader, describe_topic};
 
 use super::Finding;
 use crate::config::Settings;
-use crate::services::{connect_store, store_error, stream_error, stream_options};
+use crate::services::{connect_store, service_error, store_error, stream_error, stream_options};
 
 const LOG: &str = "log";
 const TOPIC: &str = "topic";
@@ -94,13 +95,53 @@ pub(super) async fn database(settings: &Settings, reader: Option<LogReader>) -> 
         Ok(()) => {
             findings.push(Finding::ok(SCHEMA, "all migrations of this build are applied"));
             if let Some(reader) = reader {
-                findings.extend(persister(&store, &reader, &settings.topic).await);
+                let misfits = misfits(&store, &reader, &settings.topic).await;
+                // Lags of a log that is another one say nothing.
+                match misfits.is_empty() {
+                    true => findings.extend(persister(&store, &reader, &settings.topic).await),
+                    false => findings.extend(misfits),
+                }
             }
         }
         Err(error) => findings.push(Finding::error(SCHEMA, store_error(error))),
     }
     store.close().await;
     findings
+}
+
+/// The partitions whose log is not, or not wholly, the one that was folded.
+async fn misfits(store: &Store, reader: &LogReader, topic: &str) -> Vec<Finding> {
+    let progress = match store.progress_of_topic(topic).await {
+        Ok(progress) => progress,
+        Err(error) => return vec![Finding::error(PERSISTER, store_error(error))],
+    };
+    let mut findings = Vec::new();
+    for partition in progress {
+        match wakelog_persister::log_fits(&partition, reader).await {
+            Ok(None) => {}
+            Ok(Some(reason)) => findings.push(Finding::fail(
+                LOG,
+                format!("partition {} stops: {reason}", partition.partition),
+                remedy(&reason),
+            )),
+            Err(error) => findings.push(Finding::error(LOG, service_error("persister", &error))),
+        }
+    }
+    findings
+}
+
+fn remedy(reason: &StopReason) -> &'static str {
+    match reason {
+        StopReason::RetentionHole { .. } => {
+            "the topic's retention was shorter than the persister was away; raise it, and bring back what is missing from a \
+             replica or a backup before anything is folded on top"
+        }
+        StopReason::LogReplaced { .. } | StopReason::BeyondEnd { .. } => {
+            "was the topic deleted and made again, or did its broker lose its disk? Put the old log back, or start on a new \
+             database with a topic of another name"
+        }
+        _ => "its persister's log and /readyz say more",
+    }
 }
 
 async fn persister(store: &Store, reader: &LogReader, topic: &str) -> Vec<Finding> {

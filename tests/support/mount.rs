@@ -6,13 +6,13 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// A mounted tmpfs; unmounted when dropped, also by a panic.
-pub(crate) struct SmallDisk {
+pub struct SmallDisk {
     folder: TempDir,
 }
 
 impl SmallDisk {
     /// Mounts one, or says why it can't: only root may mount.
-    pub(crate) fn mount(size: &str) -> Option<Self> {
+    pub fn mount(size: &str) -> Option<Self> {
         let id = Command::new("id").arg("-u").output().expect("id runs");
         if id.stdout.trim_ascii() != b"0" {
             assert!(
@@ -36,15 +36,15 @@ impl SmallDisk {
     }
 
     /// Mounts it again with other options: `ro`, `size=...`.
-    pub(crate) fn remount(&self, options: &str) {
+    pub fn remount(&self, options: &str) {
         self.run(Command::new("mount").args(["-o", &format!("remount,{options}")]));
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    pub(crate) fn join(&self, name: &str) -> PathBuf {
+    pub fn join(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
 

@@ -1,0 +1,59 @@
+//! Faults that need real engines and services as processes of their own: each one named, triggered by progress or at a step,
+//! never by the clock. What was acknowledged must come back, exactly, once, and `wakelog verify` must be clean.
+//!
+//! | module | what fails |
+//! |---|---|
+//! | `service_kills` | one service of several, by `kill -9` under load |
+//! | `frozen_persister` | a persister that is frozen in the middle of a batch and wakes after its successor has worked |
+//! | `handovers` | nothing: partitions go from one persister to another and back |
+//! | `rival_containers` | a container that was superseded, and its supervisor does not believe it |
+//! | `relay_failover` | the relay that a writer uses |
+//! | `fence_window` | the persister is far behind while a session is resumed |
+//! | `engine_outages` | the broker, the database, their disks |
+//! | `lost_log` | the topic itself |
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod engine_outages;
+mod fence_window;
+mod frozen_persister;
+mod handovers;
+mod lost_log;
+mod relay_failover;
+mod rival_containers;
+mod service_kills;
+
+/// Everything here needs services as processes of their own.
+pub(crate) const RUNS_ON_NATIVE: bool = true;
+
+use support::load::{Load, Loaded};
+use support::native::NativeStack;
+
+/// Ends the load, and checks every session, every end and the whole store.
+pub(crate) async fn ends_well(stack: &mut NativeStack, load: Load, context: &str) {
+    let sessions = load.finish().await;
+    bodies_are_right(stack, &sessions, context).await;
+    stops_and_verifies(stack, context);
+}
+
+/// Every session's export and resume hold what was acknowledged.
+pub(crate) async fn bodies_are_right(stack: &NativeStack, sessions: &[Loaded], context: &str) {
+    let connection = stack.connect().await;
+    for session in sessions {
+        session.check(&connection, context).await;
+    }
+}
+
+/// Every service drains and ends well, and the store is the fold of the log.
+pub(crate) fn stops_and_verifies(stack: &mut NativeStack, context: &str) {
+    let status = stack.stop_all();
+    assert!(
+        status.success(),
+        "{context}: a drained stop ends with {status}\n{}",
+        stack.log()
+    );
+    stack.verify();
+}
