@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Installs what a build of Wakelog needs beyond Rust: a C toolchain for librdkafka, zstd and SQLite.
-# With `tests`: also PostgreSQL, which the store's tests start for themselves.
+# With `tests`: also the engines of the native stack, Apache Kafka and PostgreSQL, which tests start for themselves.
 set -euo pipefail
 
 readonly WANTED_RUST="1.95"
-readonly POSTGRESQL_MAJOR="15"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -19,14 +18,11 @@ missing_packages() {
   command -v cmake >/dev/null || echo cmake
   command -v perl >/dev/null || echo perl
   command -v pkg-config >/dev/null || echo pkg-config
-  if [ "${1:-}" = tests ]; then
-    [ -x "/usr/lib/postgresql/$POSTGRESQL_MAJOR/bin/initdb" ] || echo "postgresql-$POSTGRESQL_MAJOR"
-  fi
 }
 
 install_packages() {
   local packages
-  packages=$(missing_packages "${1:-}" | tr '\n' ' ')
+  packages=$(missing_packages | tr '\n' ' ')
   [ -z "${packages// /}" ] && return 0
   if ! command -v apt-get >/dev/null; then
     say "please install: $packages"
@@ -51,5 +47,8 @@ check_rust() {
   fi
 }
 
-install_packages "${1:-}"
+install_packages
 check_rust
+if [ "${1:-}" = tests ]; then
+  "$(dirname "$0")/engines/install.sh"
+fi

@@ -2,12 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use crate::ends_well;
-use crate::support::load::Load;
+use rand::RngCore as _;
+use wakelog_proto::v1::AckLevel;
+
+use crate::support::load::{Load, Loaded};
 use crate::support::native::fleet::PARTITIONS;
+use crate::support::native::stall::Stall;
 use crate::support::native::{Kind, NativeStack};
 use crate::support::process::get;
-use crate::support::{PATIENCE, seed};
+use crate::support::session::open_on;
+use crate::support::{PATIENCE, seed, within};
+use crate::{bodies_are_right, ends_well};
 
 /// Where it freezes: before the first statement, between statements, with rows written, before COMMIT, after it.
 const STEPS: &[&str] = &[
@@ -39,6 +44,44 @@ async fn exactly_once_fold_over_a_persister_that_freezes_at_each_step() {
             ends_well(&mut stack, load, &context).await;
         }
     }
+}
+
+/// The same in the middle of sending rows: the server waits for the rest of a statement, which is no idle transaction and which
+/// no time-out of a statement ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_once_fold_over_a_persister_that_freezes_while_it_sends_rows() {
+    let context = "frozen while it sends rows";
+    let mut stack = NativeStack::prepare().await;
+    let stall = Stall::in_a_request_of(100_000, stack.engines().postgres.port()).await;
+    let through_stall = stack.engines().postgres.url_of(stall.port(), stack.topic());
+    stack.set_of(Kind::Persist, 0, "WAKELOG_DATABASE_URL", &through_stall);
+    stack.up().await;
+    wait_until_both_own(&stack).await;
+    let connection = stack.connect().await;
+    let load = Load::start(&connection, "rows", 1, 8, Duration::from_millis(5)).await;
+    let mut large = Vec::new();
+    for partition in 0..PARTITIONS {
+        let session = open_on(&connection, "large", partition).await;
+        let mut session = Loaded::attach(&connection, &session, AckLevel::Log).await;
+        let mut noise = vec![0; 400_000];
+        seed::rng(partition as u64).fill_bytes(&mut noise);
+        let bytes = noise.into();
+        session
+            .send(seed::Entry {
+                bytes,
+                checkpoint: true,
+            })
+            .await;
+        session.drain().await;
+        large.push(session);
+    }
+    within(context, stall.stalled()).await;
+    stack.signal(Kind::Persist, 0, "STOP");
+    wait_until_owns(&stack, 1, PARTITIONS as usize, context).await;
+    stall.release();
+    wakes_too_late(&mut stack, &load, context).await;
+    bodies_are_right(&stack, &large, context).await;
+    ends_well(&mut stack, load, context).await;
 }
 
 /// The frozen persister 0 is succeeded, wakes, and is of use again.

@@ -5,12 +5,14 @@
 //! | [`engines`] | one set of engines for a test binary, or a set of a test's own that it may mistreat |
 //! | [`kafka`] | a broker: started, killed, frozen; what its topics hold |
 //! | [`postgres`] | a server: started, killed; databases |
+//! | [`stall`] | a proxy before the database that goes silent in the middle of a statement's rows |
 //! | [`fleet`] | the services: several of each, started, killed, frozen one by one |
 
 pub mod engines;
 pub mod fleet;
 pub mod kafka;
 pub mod postgres;
+pub mod stall;
 
 pub use engines::Engines;
 pub use fleet::{Kind, NativeStack};
