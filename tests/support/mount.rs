@@ -22,14 +22,16 @@ impl SmallDisk {
             eprintln!("NOT RUN: only root may mount a file system");
             return None;
         }
-        let disk = Self {
-            folder: tempfile::tempdir().expect("a folder"),
-        };
+        let folder = tempfile::tempdir().expect("a folder");
+        // A database server runs as another user.
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), mode).expect("the folder's mode");
+        let disk = Self { folder };
         disk.run(Command::new("mount").args([
             "-t",
             "tmpfs",
             "-o",
-            &format!("size={size},mode=700"),
+            &format!("size={size},mode=755"),
             "tmpfs",
         ]));
         Some(disk)
