@@ -21,12 +21,15 @@ const FIXED: &[&str] = &[
     "enable.partition.eof",
     "group.id",
     "group.protocol",
+    "heartbeat.interval.ms",
     "max.in.flight",
     "max.in.flight.requests.per.connection",
+    "max.poll.interval.ms",
     "message.timeout.ms",
     "delivery.timeout.ms",
     "partition.assignment.strategy",
     "request.required.acks",
+    "session.timeout.ms",
     "transactional.id",
 ];
 

@@ -19,9 +19,6 @@ pub struct Engines {
 
 const PREFIX: &str = "wakelog-engines-";
 
-/// Group members that go silent are noticed after 6 s at the least otherwise.
-const KAFKA_SETTINGS: &[&str] = &["group.min.session.timeout.ms=1000"];
-
 impl Engines {
     /// The engines of this test binary: started once, ended with it. Tests share them, each with a topic and a database of
     /// its own, and leave them alone.
@@ -58,10 +55,9 @@ impl Engines {
         // The database server runs as another user.
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), mode).expect("the folder's mode");
-        let kafka_settings = [KAFKA_SETTINGS, kafka].concat();
         let home = |name: &str, at: Option<&Path>| at.unwrap_or(folder.path()).join(name);
         Self {
-            kafka: Kafka::prepare(home("kafka", kafka_at), &kafka_settings),
+            kafka: Kafka::prepare(home("kafka", kafka_at), kafka),
             postgres: Postgres::prepare(home("postgres", postgres_at), postgres),
             folder,
         }
