@@ -31,6 +31,8 @@ pub type Sessions = SessionsServiceClient<InterceptedService<Channel, Bearer>>;
 pub struct Connection {
     endpoint: String,
     channel: Channel,
+    /// Other servers of the same, connected to if they are needed.
+    others: Vec<Channel>,
     relays: Vec<Channel>,
     bearer: Bearer,
 }
@@ -40,7 +42,8 @@ pub struct Connection {
 pub struct Relays {
     channels: Vec<Channel>,
     current: usize,
-    sessions: Channel,
+    sessions: Vec<Channel>,
+    renewing: usize,
 }
 
 impl Relays {
@@ -56,7 +59,12 @@ impl Relays {
 
     /// Where the lifetime token is renewed.
     pub(crate) fn sessions(&self) -> Channel {
-        self.sessions.clone()
+        self.sessions[self.renewing].clone()
+    }
+
+    /// Renews the token elsewhere from now on: a writer may outlive the server that it was opened with.
+    pub(crate) fn fail_over_sessions(&mut self) {
+        self.renewing = (self.renewing + 1) % self.sessions.len();
     }
 }
 
@@ -76,21 +84,27 @@ impl Connection {
         Ok(Self {
             endpoint: endpoint.to_owned(),
             channel,
+            others: Vec::new(),
             relays: Vec::new(),
             bearer,
         })
     }
 
-    /// Connects to the first of `endpoints`, as a comma-separated list, that can be reached.
+    /// Connects to the first of `endpoints`, as a comma-separated list, that can be reached. A writer renews its token at
+    /// any of them.
     pub async fn connect_any(endpoints: &str, caller_token: Option<String>) -> Result<Self, Error> {
-        let mut endpoints = endpoints.split(',').map(str::trim).peekable();
-        loop {
-            let endpoint = endpoints.next().unwrap_or_default();
-            match Self::connect(endpoint, caller_token.clone()).await {
-                Err(Error::Unreachable { .. }) if endpoints.peek().is_some() => {}
-                outcome => return outcome,
+        let endpoints: Vec<&str> = endpoints.split(',').map(str::trim).collect();
+        let mut index = 0;
+        let mut connection = loop {
+            match Self::connect(endpoints[index], caller_token.clone()).await {
+                Err(Error::Unreachable { .. }) if index + 1 < endpoints.len() => index += 1,
+                outcome => break outcome?,
             }
-        }
+        };
+        let others = endpoints[index + 1..].iter().chain(&endpoints[..index]);
+        let others = others.map(|endpoint| Ok(transport(endpoint)?.connect_lazy()));
+        connection.others = others.collect::<Result<_, Error>>()?;
+        Ok(connection)
     }
 
     /// Names the relays, as a comma-separated list, if they are not served together with the sessions. They are connected
@@ -122,7 +136,8 @@ impl Connection {
         Relays {
             channels,
             current: 0,
-            sessions: self.channel.clone(),
+            sessions: [std::slice::from_ref(&self.channel), &self.others].concat(),
+            renewing: 0,
         }
     }
 

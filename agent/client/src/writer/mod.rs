@@ -323,7 +323,10 @@ impl Writer {
                 Verdict::RenewToken => match self.renew_token().await {
                     Ok(()) => return Ok(()),
                     Err(renewal) => match verdict(&renewal) {
-                        Verdict::Retry { delay } => (renewal.message().to_owned(), delay),
+                        Verdict::Retry { delay } => {
+                            self.relays.fail_over_sessions();
+                            (renewal.message().to_owned(), delay)
+                        }
                         _ => return Err(renewal.into()),
                     },
                 },

@@ -159,13 +159,23 @@ impl RelayService for Relay {
     }
 }
 
-struct Renewals;
+struct Renewals {
+    away: bool,
+}
 
 type NoStream<T> = tokio_stream::Empty<Result<T, Status>>;
 
 mod sessions;
 
 async fn serve(scripts: Vec<Script>, entries_limit: u32) -> (Connection, Arc<Mutex<Seen>>) {
+    serve_with(scripts, entries_limit, false).await
+}
+
+async fn serve_with(
+    scripts: Vec<Script>,
+    entries_limit: u32,
+    renewals_are_away: bool,
+) -> (Connection, Arc<Mutex<Seen>>) {
     let relay = Relay {
         scripts: Arc::new(Mutex::new(scripts)),
         seen: Arc::default(),
@@ -178,7 +188,7 @@ async fn serve(scripts: Vec<Script>, entries_limit: u32) -> (Connection, Arc<Mut
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let server = tonic::transport::Server::builder()
         .add_service(RelayServiceServer::new(relay))
-        .add_service(sessions::server())
+        .add_service(sessions::server(renewals_are_away))
         .serve_with_incoming(TcpListenerStream::new(listener));
     tokio::spawn(server);
     (Connection::connect(&endpoint, None).await.unwrap(), seen)
@@ -311,6 +321,29 @@ async fn an_expired_token_is_renewed_once() {
     let error = writer(&connection).await.err().unwrap();
     assert_eq!(error.refusal_reason(), Some(RefusalReason::TokenExpired));
     assert_eq!(seen.lock().unwrap().streams.len(), 2);
+}
+
+/// A writer outlives the server that it was opened with: it renews its token at another one.
+#[tokio::test]
+async fn an_expired_token_is_renewed_where_there_is_somebody() {
+    let expired = refuse(RefusalReason::TokenExpired, "expired").build();
+    let (away, _) = serve_with(vec![Script::AckAll], 256, true).await;
+    let (there, seen) = serve(
+        vec![
+            Script::Refuse(expired.clone()),
+            Script::Refuse(expired),
+            Script::AckAll,
+        ],
+        256,
+    )
+    .await;
+    let servers = format!("{},{}", away.endpoint(), there.endpoint());
+    let connection = Connection::connect_any(&servers, None).await.unwrap();
+    let connection = connection.with_relays(there.endpoint()).unwrap();
+    let mut renewed = writer(&connection).await.unwrap();
+    renewed.append(entry(1), false).await.unwrap();
+    renewed.drain().await.unwrap();
+    assert_eq!(seen.lock().unwrap().tokens.last().unwrap(), "Bearer renewed");
 }
 
 #[tokio::test]

@@ -23,6 +23,9 @@ macro_rules! not_here {
                 &self,
                 request: Request<RenewLifetimeTokenRequest>,
             ) -> Result<Response<RenewLifetimeTokenResponse>, Status> {
+                if self.away {
+                    return Err(Status::unavailable("away"));
+                }
                 assert_eq!(request.metadata().get("authorization").unwrap(), "Bearer first");
                 let lifetime = LifetimeGrant { token: "renewed".to_owned(), ..Default::default() };
                 Ok(Response::new(RenewLifetimeTokenResponse { lifetime: Some(lifetime) }))
@@ -42,6 +45,6 @@ not_here! {
     describe_session: DescribeSessionRequest => DescribeSessionResponse;
 }
 
-pub(super) fn server() -> SessionsServiceServer<Renewals> {
-    SessionsServiceServer::new(Renewals)
+pub(super) fn server(away: bool) -> SessionsServiceServer<Renewals> {
+    SessionsServiceServer::new(Renewals { away })
 }
