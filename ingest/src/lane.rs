@@ -140,6 +140,7 @@ impl Lane {
             NotNow::AskAgain => PublishFailure::AskAgain,
             NotNow::Displaced => PublishFailure::Refused(refusals::displaced(seq)),
         })?;
+        let folded_before = state.folded();
         let delivery = match producer.publish(self.identity.partition, &self.record_key, &part.record) {
             Ok(delivery) => delivery,
             Err(PublishError::QueueFull { .. }) => return Err(PublishFailure::QueueFull),
@@ -156,6 +157,7 @@ impl Lane {
             publication,
             bytes: part.bytes,
             last: order.last,
+            folded_before,
         };
         let in_flight = InFlight {
             part: published,

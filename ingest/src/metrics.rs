@@ -30,6 +30,11 @@ pub(crate) fn voided_publishes(count: u64) {
     ::metrics::counter!("wakelog_ingest_voided_publishes_total").increment(count);
 }
 
+/// Deliveries below what was folded before they were published: the topic was replaced.
+pub(crate) fn log_replaced() {
+    ::metrics::counter!("wakelog_ingest_deliveries_below_fold_total").increment(1);
+}
+
 /// Delivered entries that the fold dropped: a gap, since an entry below was voided after it was sent.
 pub(crate) fn dropped_by_fold() {
     ::metrics::counter!("wakelog_ingest_entries_dropped_by_fold_total").increment(1);

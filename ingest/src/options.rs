@@ -42,7 +42,8 @@ pub struct Options {
     pub read_wait: Duration,
     /// How long a stream may take to say hello.
     pub hello_wait: Duration,
-    /// The message time-out of whoever publishes binds: a raised binding generation lapses after it.
+    /// How long after its generation was raised a bind may still reach the log: what the reconstructor may take to publish
+    /// it, and its message time-out, and something for clocks. A raised binding generation lapses after it.
     pub bind_message_timeout: Duration,
     /// How long a shutdown waits for what is unacknowledged.
     pub drain_wait: Duration,
@@ -67,7 +68,7 @@ impl Options {
             queue_full_wait: Duration::from_secs(5),
             read_wait: Duration::from_secs(10),
             hello_wait: Duration::from_secs(30),
-            bind_message_timeout: Duration::from_secs(5),
+            bind_message_timeout: Duration::from_secs(10),
             drain_wait: Duration::from_secs(10),
         }
     }

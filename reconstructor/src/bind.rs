@@ -1,5 +1,8 @@
 //! Binding a lifetime (DESIGN 4 "Binding is a record, not a row"): look up, decide, raise, publish, wait.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wakelog_model::{LifetimeId, SessionId, WriterNonce};
 use wakelog_proto::v1::{LifetimeBound, session_record::Record};
@@ -10,6 +13,10 @@ use crate::core::{Core, known};
 use crate::poll::Poll;
 use crate::publish::Applied;
 use crate::{Error, failpoint, metrics};
+
+/// How long after the raise a bind may be published. Together with the message time-out it stays below the time after which
+/// ingest lets a raised generation lapse (10 s).
+const PUBLISH_AFTER_RAISE: Duration = Duration::from_secs(4);
 
 /// Over what a caller may bind.
 #[derive(Debug, Clone, Copy)]
@@ -121,8 +128,16 @@ impl Core {
         let lifetime_id = LifetimeId::for_bind(session, &request.request_id, generation);
         // From here on ingest gives no LOG ack to an earlier generation, so that none is given for an entry that the
         // bind is about to fence.
+        let raising = Instant::now();
         self.store.raise_binding_generation(session, generation).await?;
         failpoint::reach(failpoint::AFTER_RAISE)?;
+        // Whoever was frozen here must not publish a bind when the raise has lapsed.
+        if raising.elapsed() > PUBLISH_AFTER_RAISE {
+            return Err(Error::NotInTime {
+                what: "the publish of an announced bind",
+                waited: PUBLISH_AFTER_RAISE,
+            });
+        }
 
         let mut poll = Poll::new("the applied bind", self.options.apply_timeout, abandoned);
         let record = Record::LifetimeBound(LifetimeBound {

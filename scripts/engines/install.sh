@@ -13,7 +13,7 @@ as_root() {
 
 missing_packages() {
   command -v java >/dev/null || echo openjdk-17-jre-headless
-  command -v mvn >/dev/null || echo maven
+  [ -d "$TARGET/kafka-$KAFKA_VERSION" ] || command -v mvn >/dev/null || echo maven
   command -v setpriv >/dev/null || echo util-linux
   [ -x "$POSTGRESQL_BIN/initdb" ] || echo "postgresql-$POSTGRESQL_MAJOR"
 }
@@ -27,6 +27,11 @@ install_packages() {
     exit 1
   fi
   printf 'engines: installing %s\n' "$packages" >&2
+  # The package would make and start a server of its own.
+  if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    as_root mkdir -p /etc/postgresql-common/createcluster.d
+    echo "create_main_cluster = false" | as_root tee /etc/postgresql-common/createcluster.d/wakelog.conf >/dev/null
+  fi
   as_root apt-get update -qq
   # shellcheck disable=SC2086
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $packages >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a PostgreSQL server in the foreground, on loopback, fsync on. Its process is the one that was started, so that signals
-# reach it; it dies with whoever started it.
+# reach it; when whoever started it dies, it shuts down at once (SIGQUIT), so that it leaves no shared memory behind.
 # Usage: postgres.sh DIR PORT [NAME=VALUE ...]
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -9,11 +9,11 @@ cd "$(dirname "$0")"
 readonly DIR="$1" PORT="$2"
 shift 2
 if [ ! -x "$POSTGRESQL_BIN/initdb" ]; then
-  echo "postgres: there is no PostgreSQL $POSTGRESQL_MAJOR here: run scripts/engines/install.sh" >&2
+  echo "postgres: there is no PostgreSQL $POSTGRESQL_MAJOR or newer here: run scripts/engines/install.sh" >&2
   exit 1
 fi
 # The server refuses to run as root.
-AS=(setpriv --pdeathsig KILL)
+AS=(setpriv --pdeathsig QUIT)
 if [ "$(id -u)" -eq 0 ]; then
   AS+=(--reuid=postgres --regid=postgres --init-groups)
 fi
@@ -28,4 +28,4 @@ fi
 settings=()
 for setting in "$@"; do settings+=(-c "$setting"); done
 exec "${AS[@]}" "$POSTGRESQL_BIN/postgres" -D data -h 127.0.0.1 -p "$PORT" -k "$DIR" \
-  -c shared_buffers=256MB -c max_connections=200 -c log_min_messages=warning "${settings[@]}"
+  -c dynamic_shared_memory_type=mmap -c shared_buffers=256MB -c max_connections=200 -c log_min_messages=warning "${settings[@]}"

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rand::RngCore as _;
+use sqlx::{Connection as _, PgConnection};
+use wakelog_client::Connection;
 use wakelog_proto::v1::AckLevel;
 
 use crate::support::load::{Load, Loaded};
@@ -38,7 +40,7 @@ async fn exactly_once_fold_over_a_persister_that_freezes_at_each_step() {
             stack.up().await;
             wait_until_both_own(&stack).await;
             let connection = stack.connect().await;
-            let load = Load::start(&connection, "frozen", seed, 8, Duration::from_millis(5)).await;
+            let load = load_on_every_partition(&connection, seed).await;
             wait_until_stopped(stack.pid(Kind::Persist, 0), &context).await;
             wakes_too_late(&mut stack, &load, &context).await;
             ends_well(&mut stack, load, &context).await;
@@ -46,8 +48,7 @@ async fn exactly_once_fold_over_a_persister_that_freezes_at_each_step() {
     }
 }
 
-/// The same in the middle of sending rows: the server waits for the rest of a statement, which is no idle transaction and which
-/// no time-out of a statement ends.
+/// The same in the middle of sending rows: the server has half of a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_once_fold_over_a_persister_that_freezes_while_it_sends_rows() {
     let context = "frozen while it sends rows";
@@ -58,7 +59,7 @@ async fn exactly_once_fold_over_a_persister_that_freezes_while_it_sends_rows() {
     stack.up().await;
     wait_until_both_own(&stack).await;
     let connection = stack.connect().await;
-    let load = Load::start(&connection, "rows", 1, 8, Duration::from_millis(5)).await;
+    let load = load_on_every_partition(&connection, 1).await;
     let mut large = Vec::new();
     for partition in 0..PARTITIONS {
         let session = open_on(&connection, "large", partition).await;
@@ -87,20 +88,75 @@ async fn exactly_once_fold_over_a_persister_that_freezes_while_it_sends_rows() {
 /// The frozen persister 0 is succeeded, wakes, and is of use again.
 pub(crate) async fn wakes_too_late(stack: &mut NativeStack, load: &Load, context: &str) {
     wait_until_owns(stack, 1, PARTITIONS as usize, context).await;
-    // A `STORE` ack on every partition: the successor has folded what the frozen one had in hand, and more.
-    load.advance(200, context).await;
+    // The successor has folded what the frozen one had in hand, and more, on every partition.
+    let before = progress(stack).await;
+    let deadline = Instant::now() + PATIENCE;
+    while !progress(stack)
+        .await
+        .iter()
+        .zip(&before)
+        .all(|(now, before)| now > before)
+    {
+        assert!(
+            Instant::now() < deadline,
+            "{context}: the successor does not get on\n{}",
+            stack.log()
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let page = get(&stack.http(Kind::Persist, 1), "/metrics")
         .await
         .expect("metrics");
     let claims = sample(&page, "wakelog_store_claim_seconds_count");
-    // The lock time-out is 2 s; a frozen transaction would end by itself after 5.
-    let in_bounds = sample(&page, "wakelog_store_claim_seconds_bucket{le=\"5\"}");
+    // The lock time-out is 2 s.
+    let in_bounds = sample(&page, "wakelog_store_claim_seconds_bucket{le=\"2.5\"}");
     assert_eq!(claims, in_bounds, "{context}: a claim waited too long");
     assert!(claims >= f64::from(PARTITIONS), "{context}: {claims} claims");
     stack.signal(Kind::Persist, 0, "CONT");
+    // What it still says of itself is from before; that its successor gives partitions up says that it is back.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (woken, successor) = (owned(stack, 0).await, owned(stack, 1).await);
+        if successor < PARTITIONS as usize && woken + successor == PARTITIONS as usize {
+            break;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{context}: it is of no use any more\n{}",
+            stack.log()
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     stack.wait_ready(Kind::Persist, 0).await;
-    wait_until_both_own(stack).await;
     load.advance(200, &format!("{context}, after it woke")).await;
+}
+
+/// Two writers on each partition.
+async fn load_on_every_partition(connection: &Connection, seed: u64) -> Load {
+    let mut sessions = Vec::new();
+    for number in 0..2 * PARTITIONS {
+        let level = if number < PARTITIONS {
+            AckLevel::Log
+        } else {
+            AckLevel::Store
+        };
+        let session = open_on(connection, &format!("load-{number}"), number % PARTITIONS).await;
+        sessions.push(Loaded::attach(connection, &session, level).await);
+    }
+    Load::start_in(sessions, seed, Duration::from_millis(5))
+}
+
+/// How far each partition is folded.
+async fn progress(stack: &NativeStack) -> Vec<i64> {
+    let mut connection = PgConnection::connect(&stack.database_url())
+        .await
+        .expect("a connection");
+    let offsets = sqlx::query_scalar("SELECT next_offset FROM stream_progress ORDER BY partition")
+        .fetch_all(&mut connection)
+        .await
+        .expect("the progress");
+    connection.close().await.ok();
+    offsets
 }
 
 /// Waits until SIGSTOP has come to a process.

@@ -13,6 +13,8 @@ use crate::support::load::Loaded;
 use crate::support::native::fleet::PARTITIONS;
 use crate::support::native::{Kind, NativeStack};
 use crate::support::process::get;
+use crate::support::refusal::refused as refused_for;
+use crate::support::relay::{commit, frame};
 use crate::support::session::{export, open_on};
 
 /// Invariant no-silent-gap: a topic that was deleted and made again is not the one that was folded. Its partitions stop loudly,
@@ -23,6 +25,18 @@ async fn no_silent_gap_when_the_topic_is_recreated() {
     assert!(stack.stop_all().success());
     let (kafka, topic) = (&stack.engines().kafka, stack.topic().to_owned());
     kafka.delete_topic(&topic).await;
+    // No service makes an empty one in its place.
+    let http = stack.http(Kind::Persist, 0);
+    let persist = stack.command(&["persist", "--http-listen", &http]).output();
+    let refused = persist.expect("persist runs");
+    assert_eq!(refused.status.code(), Some(5), "a dependency is wrong");
+    let gone = "does not exist, but the database has folded";
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains(gone),
+        "{refused:?}"
+    );
+    let said = doctor(&stack);
+    assert!(said.contains(gone), "{said}");
     kafka.create_topic(&topic, PARTITIONS).await;
     // Partition 0 has grown beyond what was folded; the others hold less.
     for _ in 0..400 {
@@ -31,8 +45,20 @@ async fn no_silent_gap_when_the_topic_is_recreated() {
     for number in 0..2 {
         stack.spawn(Kind::Persist, number);
         stack.spawn(Kind::Reconstruct, number);
+        stack.spawn(Kind::Ingest, number);
     }
     stack.wait_ready(Kind::Reconstruct, 0).await;
+    stack.wait_ready(Kind::Ingest, 0).await;
+    // Invariant acked-is-durable: what the new log takes nobody folds, so nobody acknowledges it.
+    let connection = stack.connect().await;
+    for session in &sessions[1..] {
+        let next = session.sent.entries.len() as u64 + 1;
+        let id = &session.lifetime.session_id;
+        let mut late = frame(id, session.nonce, next, b"{\"late\":1}\n");
+        late.ack_level = AckLevel::Log.into();
+        let answer = commit(&connection, Some(&session.lifetime.token), &late).await;
+        refused_for("a late entry", answer, RefusalReason::DependencyUnavailable);
+    }
     wait_for_stopped(&stack, "log_replaced", 1).await;
     wait_for_stopped(&stack, "beyond_end", PARTITIONS as u64 - 1).await;
     let said = doctor(&stack);

@@ -120,7 +120,14 @@ async fn acked_is_durable_when_a_writer_goes_to_another_relay_and_back() {
                 .await
                 .expect("an append");
             if number == 60 {
-                // It sits on the second relay by now; that one dies with whatever it has in flight.
+                within("a drain", writer.drain()).await.expect("a drain");
+                let taken = stack
+                    .metric(Kind::Ingest, 1, "wakelog_ingest_entries_total")
+                    .await;
+                assert!(taken > 0.0, "{failpoint}: the writer has not moved");
+            }
+            if number == 90 {
+                // The second relay dies with whatever it has in flight.
                 stack.kill(Kind::Ingest, 1);
             }
         }
@@ -174,7 +181,9 @@ async fn exactly_once_fold_when_a_frozen_relay_publishes_late() {
             .await
             .expect("the second relay goes on");
         wait_until_stopped(stack.pid(Kind::Ingest, 0), &context).await;
+        // Back to the first one, which publishes what it held.
         stack.signal(Kind::Ingest, 0, "CONT");
+        stack.kill(Kind::Ingest, 1);
         for _ in 0..20 {
             let next = moving.next();
             within("an append", writer.append(next, false))
@@ -186,6 +195,16 @@ async fn exactly_once_fold_when_a_frozen_relay_publishes_late() {
             .expect("a drain")
             .entry_seq;
         moving.is_whole(&stack, &context).await;
+        let session = &moving.lifetime.session_id;
+        let (records, entries) = (
+            parts_in_log(&stack, session).len(),
+            entries_in_log(&stack, session).len(),
+        );
+        assert!(
+            records > entries,
+            "{context}: nothing that the first relay held came late"
+        );
+        stack.start(Kind::Ingest, 1).await;
         stops_and_verifies(&mut stack, &context);
     }
 }
@@ -273,14 +292,19 @@ async fn no_silent_gap_when_the_relay_changes_while_the_persister_is_stopped() {
     stops_and_verifies(&mut stack, "after the persister came back");
 }
 
-/// What the log holds of a session: the bodies of its one-part entries by number, decoded as a reader would.
+/// The bodies of a session's entries by number, as the log has them.
 fn entries_in_log(stack: &NativeStack, session: &str) -> BTreeMap<u64, Bytes> {
+    parts_in_log(stack, session).into_iter().collect()
+}
+
+/// What the log holds of a session, in order: numbers and bodies of its one-part entries, decoded as a reader would.
+fn parts_in_log(stack: &NativeStack, session: &str) -> Vec<(u64, Bytes)> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", stack.brokers());
     config.set("group.id", "a-test-that-reads");
     config.set("enable.auto.commit", "false");
     let consumer: BaseConsumer = config.create().expect("a consumer");
-    let mut entries = BTreeMap::new();
+    let mut entries = Vec::new();
     for partition in 0..crate::support::native::fleet::PARTITIONS {
         let (low, high) = stack.engines().kafka.watermarks(stack.topic(), partition);
         let mut at = TopicPartitionList::new();
@@ -303,7 +327,7 @@ fn entries_in_log(stack: &NativeStack, session: &str) -> BTreeMap<u64, Bytes> {
                 let digest = Digest16::from_slice(&part.part_digest).expect("a digest");
                 let length = part.plain_length as usize;
                 let body = decode_part(part.encoding, &part.body, length, digest).expect("a whole body");
-                entries.insert(part.lifetime_seq, body);
+                entries.push((part.lifetime_seq, body));
             }
         }
     }

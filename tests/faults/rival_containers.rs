@@ -68,6 +68,9 @@ async fn one_writer_of_two_supervised_containers() {
         }
     }
     rival.abort();
+    if let Err(ended) = rival.await {
+        assert!(ended.is_cancelled(), "the rival ended with {ended}");
+    }
     assert!(
         refusals.load(Ordering::SeqCst) >= RESTARTS,
         "the rival went on trying"
@@ -152,10 +155,27 @@ async fn run_agent(
     Ok(lifetime)
 }
 
+/// What becomes of a reconstructor that froze between the raise and its bind.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Dies,
+    Wakes,
+}
+
 /// Invariants acked-is-durable, one-writer: a reconstructor dies after it has raised the binding generation and before it has
 /// published its bind. The writer is held to `STORE` acks meanwhile; its `LOG` acks come back by themselves.
 #[tokio::test(flavor = "multi_thread")]
 async fn log_acks_come_back_after_a_bind_that_never_was() {
+    a_bind_never_comes(Fate::Dies).await;
+}
+
+/// The same with one that wakes once `LOG` acks are back: its bind would quarantine what they acknowledged, so it never comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn acked_is_durable_when_a_late_reconstructor_wakes() {
+    a_bind_never_comes(Fate::Wakes).await;
+}
+
+async fn a_bind_never_comes(fate: Fate) {
     let mut stack = NativeStack::prepare().await;
     // The first pass is the writer's own attachment.
     stack.set_of(
@@ -185,7 +205,7 @@ async fn log_acks_come_back_after_a_bind_that_never_was() {
             if acked.ack_level == level {
                 break;
             }
-            assert!(Instant::now() < deadline, "no {level:?} ack\n{}", stack.log());
+            assert!(Instant::now() < deadline, "no {level:?} ack");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
@@ -197,11 +217,25 @@ async fn log_acks_come_back_after_a_bind_that_never_was() {
     wait_until_stopped(stack.pid(Kind::Reconstruct, 0), "after the raise").await;
     write(AckLevel::Store).await;
     write(AckLevel::Log).await;
-    stack.kill(Kind::Reconstruct, 0);
-    dying
-        .await
-        .expect("no panic")
-        .expect_err("its reconstructor died");
+    // One wakes too late, another one never does.
+    match fate {
+        Fate::Wakes => {
+            stack.signal(Kind::Reconstruct, 0, "CONT");
+            let late = dying.await.expect("no panic");
+            let late = late.expect_err("it must not publish any more");
+            assert_eq!(
+                late.refusal_reason(),
+                Some(RefusalReason::DependencyUnavailable),
+                "{late}"
+            );
+        }
+        Fate::Dies => {
+            stack.kill(Kind::Reconstruct, 0);
+            let died = dying.await.expect("no panic");
+            died.expect_err("its reconstructor died");
+        }
+    }
+    write(AckLevel::Log).await;
 
     let connection = stack.connect().await;
     let described = describe(&connection, &session).await.expect("described");

@@ -36,7 +36,13 @@ const WRITE_STEPS: &[&str] = &[
 async fn acked_is_durable_over_a_death_at_every_step_of_writing() {
     for seed in seed::seeds(1) {
         for (number, step) in WRITE_STEPS.iter().enumerate() {
-            let passes = (seed * 7 + number as u64 * 3) % 11;
+            // A process claims few partitions and, with a short load, folds few batches.
+            let most = match *step {
+                "persister::after_claim" => 2,
+                step if step.starts_with("persister::") || step.starts_with("store::") => 4,
+                _ => 11,
+            };
+            let passes = (seed * 7 + number as u64 * 3) % most;
             let failpoint = format!("{step}={passes}*off->2*return->off");
             eprintln!("seed {seed}, failpoint {failpoint}");
             let mut stack = Stack::start_with(&failpoint).await;

@@ -6,16 +6,20 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 use wakelog_client::{Connection, Writer, new_nonce};
+use wakelog_model::WriterNonce;
+
 use wakelog_proto::v1::{AckLevel, LifetimeGrant};
 
 use super::oracle::Sent;
 use super::seed::{self, Entry};
-use super::session::{attach_first, export, open_and_attach, resume, writer};
+use super::session::{attach_first, export, open, resume, writer};
+
 use super::{PATIENCE, within};
 
 /// A session under load.
 pub struct Loaded {
     pub lifetime: LifetimeGrant,
+    pub nonce: WriterNonce,
     pub sent: Sent,
     writer: Writer,
 }
@@ -23,12 +27,8 @@ pub struct Loaded {
 impl Loaded {
     /// Opens a session and attaches its writer.
     pub async fn open(connection: &Connection, request_id: &str, ack_level: AckLevel) -> Self {
-        let (lifetime, writer) = open_and_attach(connection, request_id, ack_level).await;
-        Self {
-            lifetime,
-            sent: Sent::default(),
-            writer,
-        }
+        let session = open(connection, request_id).await;
+        Self::attach(connection, &session, ack_level).await
     }
 
     /// Attaches the first writer of a session that is open.
@@ -42,6 +42,7 @@ impl Loaded {
             .expect("the writer opens");
         Self {
             lifetime,
+            nonce,
             sent: Sent::default(),
             writer,
         }
@@ -114,11 +115,17 @@ impl Load {
         sessions: u64,
         pace: Duration,
     ) -> Self {
-        let load = Self {
-            acked: Arc::default(),
-            stop: Arc::default(),
-            writers: Vec::new(),
-        };
+        Self::start_on(std::slice::from_ref(connection), name, seed, sessions, pace).await
+    }
+
+    /// The same over several connections in turn.
+    pub async fn start_on(
+        connections: &[Connection],
+        name: &str,
+        seed: u64,
+        sessions: u64,
+        pace: Duration,
+    ) -> Self {
         let mut opened = Vec::new();
         for number in 0..sessions {
             let level = if number % 2 == 0 {
@@ -126,8 +133,20 @@ impl Load {
             } else {
                 AckLevel::Store
             };
+            // Two neighbours share a connection, so that each has writers of both levels.
+            let connection = &connections[(number / 2) as usize % connections.len()];
             opened.push(Loaded::open(connection, &format!("{name}-{seed}-{number}"), level).await);
         }
+        Self::start_in(opened, seed, pace)
+    }
+
+    /// Starts writing into sessions that are open.
+    pub fn start_in(opened: Vec<Loaded>, seed: u64, pace: Duration) -> Self {
+        let load = Self {
+            acked: Arc::default(),
+            stop: Arc::default(),
+            writers: Vec::new(),
+        };
         let start = |(number, session): (u64, Loaded)| {
             let (acked, stop) = (load.acked.clone(), load.stop.clone());
             tokio::spawn(write_until_told(session, seed * 1000 + number, pace, acked, stop))

@@ -10,9 +10,9 @@ use wakelog_store::Store;
 use super::grpc::Grpc;
 use super::health::Health;
 use super::supervisor::supervise;
+use super::topic::find_or_create_topic;
 use super::{
-    bind, connect_store, http, loopback, ports, secrets, service_error, signals, store_error, stream_error,
-    stream_options,
+    bind, connect_store, http, loopback, ports, secrets, service_error, signals, store_error, stream_options,
 };
 use crate::config::Settings;
 use crate::exit::Error;
@@ -113,9 +113,7 @@ impl Process {
         let http = tokio::spawn(http::serve(listener, health.clone(), http_stop.clone()));
         let store = connect_store(settings).await?;
         store.check_schema().await.map_err(store_error)?;
-        let report = wakelog_stream::ensure_topic(&stream)
-            .await
-            .map_err(stream_error)?;
+        let report = find_or_create_topic(&store, &stream).await?;
         tracing::info!(service = name, topic = stream.topic, partitions = report.partitions, http = %http_address, "started");
         Ok(Self {
             name,

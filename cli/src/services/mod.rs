@@ -9,6 +9,7 @@
 //! | `secrets` | the files with keys and tokens |
 //! | `signals` | how a process is asked to stop |
 //! | `supervisor` | what happens when a service ends by itself |
+//! | `topic` | when the transcript topic may be created |
 
 pub(crate) mod alone;
 pub(crate) mod grpc;
@@ -17,6 +18,7 @@ pub(crate) mod http;
 pub(crate) mod secrets;
 pub(crate) mod signals;
 pub(crate) mod supervisor;
+pub(crate) mod topic;
 
 use std::net::{SocketAddr, TcpListener};
 

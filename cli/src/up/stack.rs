@@ -21,6 +21,7 @@ use crate::exit::Error;
 use crate::services::grpc::Grpc;
 use crate::services::health::Health;
 use crate::services::supervisor::supervise;
+use crate::services::topic::find_or_create_topic;
 use crate::services::{alone, bind, http, secrets, store_error, stream_error};
 
 /// Partitions of the topic on an embedded log.
@@ -247,9 +248,7 @@ async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Fou
     let store = Store::connect(store_options).await.map_err(store_error)?;
     let prepared = async {
         store.migrate().await.map_err(store_error)?;
-        let report = wakelog_stream::ensure_topic(&stream)
-            .await
-            .map_err(stream_error)?;
+        let report = find_or_create_topic(&store, &stream).await?;
         tracing::info!(
             topic = stream.topic,
             partitions = report.partitions,

@@ -55,6 +55,8 @@ pub(crate) struct Published {
     pub publication: u64,
     pub bytes: u64,
     pub last: bool,
+    /// What the persister had folded before the part was published: the log that it folded can't put it lower.
+    pub folded_before: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +196,7 @@ impl LaneState {
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(part.bytes);
         self.touch();
         let queued_as = self.queue.asked(part.seq, part.publication);
-        let Some(offset) = offset else {
+        let Some(offset) = offset.filter(|offset| is_in_the_folded_log(*offset, part.folded_before)) else {
             let is_open = self.open.is_some_and(|open| open.publication == part.publication);
             if queued_as.is_some() || is_open {
                 self.void_from(part.seq);
@@ -287,6 +289,11 @@ impl LaneState {
     /// When the store was last read; `None`: never.
     pub(crate) fn read_at(&self) -> Option<Instant> {
         self.facts.as_ref().map(|facts| facts.read_at)
+    }
+
+    /// How far the persister was when the store was last read.
+    pub(crate) fn folded(&self) -> i64 {
+        self.facts.as_ref().map_or(0, |facts| facts.next_offset)
     }
 
     pub(crate) fn progress(&self) -> LaneProgress {
@@ -395,4 +402,19 @@ impl LaneState {
     fn touch(&mut self) {
         self.progress.revision += 1;
     }
+}
+
+/// False: this is another log than the one that is folded, a topic that was made again. Nothing folds what it takes, so nothing
+/// of it is acknowledged (acked-is-durable).
+fn is_in_the_folded_log(offset: i64, folded_before: i64) -> bool {
+    if offset >= folded_before {
+        return true;
+    }
+    metrics::log_replaced();
+    tracing::error!(
+        offset,
+        folded_before,
+        "the log put a record below what was folded: it was replaced, nothing that it takes is acknowledged"
+    );
+    false
 }

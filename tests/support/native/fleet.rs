@@ -326,6 +326,17 @@ impl NativeStack {
         self.connect_to(&sessions, &self.endpoints(Kind::Ingest)).await
     }
 
+    /// The same, with each list turned by so many places: another reconstructor and another ingest come first.
+    pub async fn connect_turned(&self, places: usize) -> Connection {
+        let turned = |kind| {
+            let count = self.count(kind);
+            let all = (0..count).map(|number| self.endpoint(kind, (number + places) % count));
+            all.collect::<Vec<_>>().join(",")
+        };
+        self.connect_to(&turned(Kind::Reconstruct), &turned(Kind::Ingest))
+            .await
+    }
+
     /// A connection to these.
     pub async fn connect_to(&self, sessions: &str, relays: &str) -> Connection {
         let deadline = Instant::now() + PATIENCE;

@@ -8,7 +8,8 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::{on_a_lasting_thread, script};
 use crate::support::PATIENCE;
-use crate::support::process::{Process, end_of, free_port};
+use crate::support::process::{Process, end_of, free_port, signal};
+
 
 /// One server in a folder.
 pub struct Postgres {
@@ -125,6 +126,22 @@ impl Postgres {
             .await
             .expect("the database is created");
         admin.close().await.ok();
+    }
+}
+
+impl Drop for Postgres {
+    /// At once, but in order: a killed server leaves shared memory behind.
+    fn drop(&mut self) {
+        let Some(mut process) = self.take() else {
+            return;
+        };
+        if process.ended().is_none() {
+            signal("QUIT", process.pid());
+        }
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while process.ended().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

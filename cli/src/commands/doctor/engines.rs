@@ -8,6 +8,7 @@ use wakelog_stream::{LogReader, describe_topic};
 
 use super::Finding;
 use crate::config::Settings;
+use crate::services::topic::{GONE_HINT, folded_records, gone};
 use crate::services::{connect_store, service_error, store_error, stream_error, stream_options};
 
 const LOG: &str = "log";
@@ -24,22 +25,29 @@ const MOVES_WITHIN: Duration = Duration::from_secs(3);
 
 pub(super) struct Log {
     pub(super) findings: Vec<Finding>,
-    pub(super) reader: Option<LogReader>,
+    pub(super) topic: Topic,
+}
+
+/// The topic, as far as the log's answers go.
+pub(super) enum Topic {
+    Unknown,
+    Absent,
+    There(LogReader),
 }
 
 pub(super) async fn log(settings: &Settings) -> Log {
     if settings.brokers.is_none() {
         return Log {
             findings: vec![Finding::skip(LOG, EMBEDDED)],
-            reader: None,
+            topic: Topic::Unknown,
         };
     }
     let mut findings = Vec::new();
-    let reader = look_at_log(settings, &mut findings).await;
-    Log { findings, reader }
+    let topic = look_at_log(settings, &mut findings).await;
+    Log { findings, topic }
 }
 
-async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Option<LogReader> {
+async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Topic {
     let described = match stream_options(settings) {
         Ok(options) => describe_topic(&options)
             .await
@@ -51,7 +59,7 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Option
         Ok(described) => described,
         Err(error) => {
             findings.push(Finding::error(LOG, error));
-            return None;
+            return Topic::Unknown;
         }
     };
     findings.push(Finding::ok(LOG, format!("{} answers", options.brokers)));
@@ -62,7 +70,7 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Option
             message,
             "the first service that starts creates it",
         ));
-        return None;
+        return Topic::Absent;
     };
     findings.push(Finding::ok(
         TOPIC,
@@ -75,10 +83,16 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Option
             "change the topic's setting at the broker",
         ));
     }
-    LogReader::new(&options).ok()
+    match LogReader::new(&options) {
+        Ok(reader) => Topic::There(reader),
+        Err(error) => {
+            findings.push(Finding::error(LOG, stream_error(error)));
+            Topic::Unknown
+        }
+    }
 }
 
-pub(super) async fn database(settings: &Settings, reader: Option<LogReader>) -> Vec<Finding> {
+pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
     if settings.database_url.is_none() {
         return vec![Finding::skip(DATABASE, EMBEDDED)];
     }
@@ -94,19 +108,33 @@ pub(super) async fn database(settings: &Settings, reader: Option<LogReader>) -> 
     match store.check_schema().await {
         Ok(()) => {
             findings.push(Finding::ok(SCHEMA, "all migrations of this build are applied"));
-            if let Some(reader) = reader {
-                let misfits = misfits(&store, &reader, &settings.topic).await;
-                // Lags of a log that is another one say nothing.
-                match misfits.is_empty() {
-                    true => findings.extend(persister(&store, &reader, &settings.topic).await),
-                    false => findings.extend(misfits),
-                }
-            }
+            findings.extend(fit_of_log(&store, log, &settings.topic).await);
         }
         Err(error) => findings.push(Finding::error(SCHEMA, store_error(error))),
     }
     store.close().await;
     findings
+}
+
+/// Whether the log is the one that was folded, and if so how far.
+async fn fit_of_log(store: &Store, log: Topic, topic: &str) -> Vec<Finding> {
+    let reader = match log {
+        Topic::Unknown => return Vec::new(),
+        Topic::There(reader) => reader,
+        Topic::Absent => {
+            return match folded_records(store, topic).await {
+                Ok(0) => Vec::new(),
+                Ok(folded) => vec![Finding::fail(TOPIC, gone(topic, folded), GONE_HINT)],
+                Err(error) => vec![Finding::error(DATABASE, error)],
+            };
+        }
+    };
+    let misfits = misfits(store, &reader, topic).await;
+    // Lags of a log that is another one say nothing.
+    match misfits.is_empty() {
+        true => persister(store, &reader, topic).await,
+        false => misfits,
+    }
 }
 
 /// The partitions whose log is not, or not wholly, the one that was folded.

@@ -108,7 +108,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit, 
     report.take(server::readiness(settings).await)?;
     let log = engines::log(settings).await;
     report.take(log.findings)?;
-    report.take(engines::database(settings, log.reader).await)?;
+    report.take(engines::database(settings, log.topic).await)?;
     Ok(if report.failed {
         Exit::Dependency
     } else {

@@ -50,6 +50,7 @@ fn publish_as(state: &mut LaneState, order: PartOrder) -> Result<Published, NotN
         publication,
         bytes: order.bytes,
         last: order.last,
+        folded_before: state.folded(),
     })
 }
 
@@ -78,6 +79,24 @@ fn pipelined_entries_are_acknowledged_in_order() {
     state.delivered(parts[2], Some(12), Instant::now());
     assert_eq!(outcome(&state, 3, 0), log_acked());
     assert!(state.is_idle());
+}
+
+/// acked-is-durable: a delivery below what was folded before its publish comes from another log.
+#[test]
+fn a_delivery_below_what_was_folded_is_never_acknowledged() {
+    let mut state = lane();
+    state.observe(facts(Some(standing(0)), 7));
+    let part = publish(&mut state, 1);
+    state.delivered(part, Some(6), Instant::now());
+    assert_eq!(
+        outcome(&state, 1, 0),
+        AckOutcome::Refused(AckRefusal::Voided { expected: 1 })
+    );
+    // What was folded after the publish says nothing about it.
+    let part = publish(&mut state, 1);
+    state.observe(facts(Some(standing(0)), 8));
+    state.delivered(part, Some(7), Instant::now());
+    assert_eq!(outcome(&state, 1, 1), log_acked());
 }
 
 #[test]
