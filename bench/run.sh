@@ -43,7 +43,7 @@ wait_for() {
 }
 
 scripts/engines/install.sh >&2
-cargo build --release --locked --no-default-features -p wakelog-cli --quiet
+[ -n "${SKIP_BUILD:-}" ] || cargo build --release --locked --no-default-features -p wakelog-cli --quiet
 
 # PostgreSQL runs as another user, who has to get into the folder.
 chmod 711 "$DIR"
