@@ -1,10 +1,13 @@
 //! The command line.
 
+mod bench;
 mod flags;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use bench::{BenchArgs, BenchMeasure};
 
 /// Makes the session transcript of an AI agent outlive the container that wrote it.
 #[derive(Debug, Parser)]
@@ -140,6 +143,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Prints the effective configuration, secrets hidden
     Config(ConfigArgs),
+    /// Measures the pipeline beside what its engines do raw, on a topic and a database of its own
+    Bench(BenchArgs),
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 
-/// The first pause. What is waited for usually takes a few milliseconds.
+/// The first pause. What is waited for usually takes a few milliseconds, so pauses grow slowly: a wait ends at most a
+/// quarter later than it could.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
 /// The longest pause of a wait that somebody blocks on.
@@ -71,7 +72,7 @@ impl<'a> Poll<'a> {
 }
 
 fn longer(pause: Duration) -> Duration {
-    (pause * 2).min(LONGEST_PAUSE)
+    (pause * 5 / 4).min(LONGEST_PAUSE)
 }
 
 #[cfg(test)]
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_their_ceiling() {
-        assert_eq!(longer(FIRST_PAUSE), FIRST_PAUSE * 2);
+        assert_eq!(longer(FIRST_PAUSE), FIRST_PAUSE * 5 / 4);
         let mut pause = FIRST_PAUSE;
         for _ in 0..20 {
             assert!(longer(pause) >= pause);

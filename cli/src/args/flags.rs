@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ServerArgs, SessionsCommand};
+use super::{BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ServerArgs, SessionsCommand};
 
 /// The values that flags set, by the key of the setting.
 pub(crate) type Flags = BTreeMap<&'static str, String>;
@@ -26,6 +26,7 @@ impl Cli {
                 args.engines.add_to(&mut flags);
             }
             Command::DemoAgent => {}
+            Command::Bench(args) => args.add_to(&mut flags),
             Command::Ingest(args) | Command::Persist(args) | Command::Reconstruct(args) => {
                 args.engines.add_to(&mut flags);
                 args.listen.add_to(&mut flags);
@@ -81,6 +82,14 @@ impl EngineArgs {
         set(flags, "topic", self.topic.as_deref());
         set(flags, "group", self.group.as_deref());
         set(flags, "partitions", self.partitions.as_deref());
+        set(flags, "replication", self.replication.as_deref());
+    }
+}
+
+impl BenchArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        set(flags, "brokers", self.brokers.as_deref());
+        set(flags, "database_url", self.database_url.as_deref());
         set(flags, "replication", self.replication.as_deref());
     }
 }

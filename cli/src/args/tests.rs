@@ -30,6 +30,26 @@ fn every_flag_has_a_key() {
 }
 
 #[test]
+fn a_benchmark_measures_everything_unless_told_otherwise_and_names_no_topic() {
+    let measure = |line: &str| match Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command) {
+        Ok(Command::Bench(args)) => Some(args.measure),
+        _ => None,
+    };
+    assert_eq!(
+        measure("wakelog bench --brokers b --database-url u"),
+        Some(BenchMeasure::All)
+    );
+    assert_eq!(measure("wakelog bench unary --json"), Some(BenchMeasure::Unary));
+    assert_eq!(measure("wakelog bench nothing"), None);
+    assert_eq!(measure("wakelog bench --topic t"), None);
+    let set = flags("wakelog bench --brokers b --database-url u --replication 3");
+    assert_eq!(
+        set.keys().copied().collect::<Vec<_>>(),
+        ["brokers", "database_url", "replication"]
+    );
+}
+
+#[test]
 fn labels_keep_equals_signs_in_values() {
     assert_eq!(parse_label("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
     assert_eq!(parse_label("a="), Ok(("a".to_owned(), String::new())));

@@ -1,6 +1,7 @@
 //! One file per command of a user, and what they share: reaching the server, short retries, the writer's memory.
 
 pub(crate) mod append;
+pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod export;

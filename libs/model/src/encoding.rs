@@ -3,14 +3,12 @@
 use bytes::Bytes;
 
 use crate::Error;
+use crate::contexts;
 use crate::digest::{Digest16, part_digest};
 use crate::limits::PART_SIZE;
 
 /// Parts below this many plain bytes are stored plain: a zstd frame would not pay for its header.
 const SMALLEST_COMPRESSED: usize = 256;
-
-/// zstd's own default level.
-const ZSTD_LEVEL: i32 = 3;
 
 /// How a stored body is encoded. The numbers are those of `wakelog.v1.PartEncoding`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,7 +37,7 @@ pub fn encode_part(plain: &Bytes) -> (Encoding, Bytes) {
     if plain.len() < SMALLEST_COMPRESSED {
         return (Encoding::Plain, plain.clone());
     }
-    match zstd::bulk::compress(plain, ZSTD_LEVEL) {
+    match contexts::compress(plain) {
         Ok(compressed) if compressed.len() < plain.len() => (Encoding::Zstd, compressed.into()),
         _ => (Encoding::Plain, plain.clone()),
     }
@@ -55,7 +53,7 @@ pub fn decode_part(
 ) -> Result<Bytes, Error> {
     let plain = match Encoding::try_from(encoding)? {
         Encoding::Plain => body.clone(),
-        Encoding::Zstd => zstd::bulk::decompress(body, plain_length.min(PART_SIZE))
+        Encoding::Zstd => contexts::decompress(body, plain_length.min(PART_SIZE))
             .map_err(|error| Error::Undecodable {
                 reason: error.to_string(),
             })?

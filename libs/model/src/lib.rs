@@ -7,7 +7,9 @@
 //! | [`digest`] | part digest, entry digest, remembered hash |
 //! | [`part`] | where an entry's bytes are split, and what a well-formed part is |
 //! | [`encoding`] | how a part's bytes are stored, and back |
+//! | `contexts` | zstd contexts, kept between parts |
 
+mod contexts;
 pub mod digest;
 pub mod encoding;
 pub mod ids;

@@ -71,8 +71,9 @@ fn finish(mut config: ClientConfig, options: &Options) -> Result<ClientConfig, E
     Ok(config)
 }
 
-/// For the producer.
-pub(crate) fn producer(options: &Options) -> Result<ClientConfig, Error> {
+/// The producer's settings. Public for what compares itself with [`Producer`](crate::Producer): a benchmark's raw
+/// producer has to have the same.
+pub fn producer(options: &Options) -> Result<ClientConfig, Error> {
     let mut config = base(options);
     config
         .set("acks", "all")

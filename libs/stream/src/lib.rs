@@ -28,6 +28,7 @@ pub mod record;
 pub mod retry;
 pub mod topic;
 
+pub use config::producer as producer_config;
 pub use consumer::{ConsumerEvent, GroupConsumer, PartitionOwner, PartitionRecords};
 pub use error::{Effect, Error, PublishError};
 pub use options::Options;

@@ -59,7 +59,8 @@ impl Options {
             fetch_wait: Duration::from_millis(500),
             request_timeout: Duration::from_secs(10),
             consumer_buffer_bytes: 16 << 20,
-            consumer_queue_records: 1024,
+            // More than one fetch brings of small records: a full queue holds up the other partitions.
+            consumer_queue_records: 8192,
             producer_buffer_bytes: 32 << 20,
             rejoin_limit: 20,
             overrides: BTreeMap::new(),

@@ -25,6 +25,10 @@ use crate::retry::RetryPolicy;
 const POLL: Duration = Duration::from_millis(100);
 const POLL_WHILE_PAUSED: Duration = Duration::from_millis(5);
 
+/// How long a full partition is waited for before it is paused, and how often it is looked at meanwhile.
+const ROOM_WAIT: Duration = Duration::from_millis(100);
+const ROOM_CHECK: Duration = Duration::from_millis(1);
+
 /// How often paused partitions are looked at while records of others arrive.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -208,7 +212,13 @@ impl Session<'_> {
         };
         match offer {
             Offer::Taken => Ok(false),
-            Offer::Pause => self.pause(partition).map(|()| true),
+            Offer::Full if self.gets_room(partition) => Ok(false),
+            Offer::Full => {
+                if let Some(slot) = locked(&self.shared.slots).get_mut(&partition) {
+                    slot.pause();
+                }
+                self.pause(partition).map(|()| true)
+            }
             Offer::Stopped => self.pause(partition).map(|()| false),
             Offer::Gap(error) => {
                 tracing::error!(topic = self.shared.topic, partition, %error, "partition stopped");
@@ -219,6 +229,25 @@ impl Session<'_> {
             }
             // The record is not lost: owners say again where to start.
             Offer::NotPaused => Err(Error::from_code("pause", RDKafkaErrorCode::State)),
+        }
+    }
+
+    /// Waits a moment for a full partition to get room: usually its worker is just about to take the next batch, and a
+    /// pause would cost far more than the wait. The bound is what one slow partition may cost the others before it is
+    /// paused.
+    fn gets_room(&self, partition: i32) -> bool {
+        let until = Instant::now() + ROOM_WAIT;
+        loop {
+            let is_stashed = locked(&self.shared.slots)
+                .get_mut(&partition)
+                .is_some_and(|slot| !slot.unstash());
+            if !is_stashed {
+                return true;
+            }
+            if Instant::now() >= until || self.shared.control.is_stopped() {
+                return false;
+            }
+            std::thread::sleep(ROOM_CHECK);
         }
     }
 

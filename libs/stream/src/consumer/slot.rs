@@ -33,8 +33,8 @@ pub(super) struct Slot {
 pub(super) enum Offer {
     /// Queued, or known already.
     Taken,
-    /// It waits in the stash; the partition has to be paused now.
-    Pause,
+    /// It waits in the stash; nothing more may be offered until it has found room, or else the partition has to be paused.
+    Full,
     /// The partition takes nothing any more; it has to be paused for good.
     Stopped,
     /// The record is not the one that has to come next; the partition has stopped.
@@ -103,23 +103,33 @@ impl Slot {
             return Offer::Stopped;
         }
         if self.stash.is_some() {
-            self.set_paused(true);
-            return Offer::Pause;
+            return Offer::Full;
         }
         Offer::Taken
+    }
+
+    /// Tries to get the stash into the queue; whether it is empty now.
+    pub(super) fn unstash(&mut self) -> bool {
+        if let Some(record) = self.stash.take() {
+            self.enqueue(record);
+        }
+        self.stash.is_none()
+    }
+
+    /// Takes note that the partition is paused.
+    pub(super) fn pause(&mut self) {
+        self.set_paused(true);
     }
 
     /// Tries to get the stash into the queue; whether the partition should be resumed now. Not before half of the
     /// room is free: a pause throws away what was fetched ahead, so it must be worth it.
     pub(super) fn relieve(&mut self) -> bool {
-        if let Some(record) = self.stash.take() {
-            self.enqueue(record);
-        }
+        let is_empty = self.unstash();
         let Some(queue) = &self.queue else {
             return false;
         };
         let has_room = queue.capacity() * 2 >= queue.max_capacity() && self.share.has_room();
-        if !self.paused || self.stash.is_some() || !has_room {
+        if !self.paused || !is_empty || !has_room {
             return false;
         }
         self.set_paused(false);

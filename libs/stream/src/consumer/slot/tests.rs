@@ -22,7 +22,8 @@ async fn a_full_queue_pauses_and_half_an_empty_one_resumes() {
     for offset in 10..14 {
         assert!(matches!(slot.offer(record(offset)), Offer::Taken));
     }
-    assert!(matches!(slot.offer(record(14)), Offer::Pause));
+    assert!(matches!(slot.offer(record(14)), Offer::Full));
+    slot.pause();
     assert!(slot.is_paused());
     assert!(!slot.relieve());
 
@@ -43,7 +44,8 @@ async fn a_spent_budget_pauses_too() {
     let (mut slot, mut records) = slot(0, 100, 2500);
     assert!(matches!(slot.offer(record(0)), Offer::Taken));
     assert!(matches!(slot.offer(record(1)), Offer::Taken));
-    assert!(matches!(slot.offer(record(2)), Offer::Pause));
+    assert!(matches!(slot.offer(record(2)), Offer::Full));
+    slot.pause();
     let held = records.next_batch(2, usize::MAX).await.unwrap();
     // Read, but still alive.
     assert!(!slot.relieve());
@@ -53,11 +55,26 @@ async fn a_spent_budget_pauses_too() {
     assert_eq!(take(&mut records, 9).await, [2]);
 }
 
+#[tokio::test]
+async fn a_full_queue_that_gets_room_in_time_needs_no_pause() {
+    let (mut slot, mut records) = slot(0, 2, 1 << 20);
+    assert!(matches!(slot.offer(record(0)), Offer::Taken));
+    assert!(matches!(slot.offer(record(1)), Offer::Taken));
+    assert!(matches!(slot.offer(record(2)), Offer::Full));
+    assert!(!slot.unstash());
+    assert_eq!(take(&mut records, 1).await, [0]);
+    assert!(slot.unstash());
+    assert!(!slot.is_paused());
+    assert_eq!(take(&mut records, 9).await, [1, 2]);
+    assert!(matches!(slot.offer(record(3)), Offer::Taken));
+}
+
 #[test]
 fn a_record_in_spite_of_the_pause_is_noticed() {
     let (mut slot, _records) = slot(0, 1, 1 << 20);
     assert!(matches!(slot.offer(record(0)), Offer::Taken));
-    assert!(matches!(slot.offer(record(1)), Offer::Pause));
+    assert!(matches!(slot.offer(record(1)), Offer::Full));
+    slot.pause();
     assert!(matches!(slot.offer(record(2)), Offer::NotPaused));
 }
 

@@ -1,0 +1,188 @@
+//! The services of a stage, and what a benchmark does through them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use wakelog_client::{Connection, Writer, WriterOptions, new_nonce};
+use wakelog_model::WriterNonce;
+use wakelog_proto::v1::{AckLevel, AttachWriterRequest, LifetimeGrant, OpenSessionRequest};
+
+use crate::service::{Kind, Service};
+use crate::stage::{PARTITIONS, Stage};
+use crate::{Error, Options};
+
+/// How often more sessions are opened until every partition has its share, per session that is wanted.
+const TRIES_PER_SESSION: usize = 40;
+
+/// The services of a stage, each a process of its own.
+pub(crate) struct Pipeline<'a> {
+    pub(crate) stage: &'a Stage,
+    program: PathBuf,
+    running: BTreeMap<Kind, Service>,
+    /// The most memory that each service has had, in bytes.
+    peaks: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// A session with a lifetime that the benchmark's writer holds.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldSession {
+    pub(crate) id: String,
+    pub(crate) partition: i32,
+    pub(crate) grant: LifetimeGrant,
+    pub(crate) nonce: WriterNonce,
+}
+
+impl<'a> Pipeline<'a> {
+    /// Starts all three services.
+    pub(crate) async fn start(options: &Options, stage: &'a Stage) -> Result<Self, Error> {
+        let mut pipeline = Self {
+            stage,
+            program: options.program.clone(),
+            running: BTreeMap::new(),
+            peaks: Mutex::default(),
+        };
+        for kind in [Kind::Persister, Kind::Ingest, Kind::Reconstructor] {
+            pipeline.start_service(kind).await?;
+        }
+        Ok(pipeline)
+    }
+
+    pub(crate) async fn start_service(&mut self, kind: Kind) -> Result<(), Error> {
+        let service = Service::start(&self.program, self.stage, kind).await?;
+        self.running.insert(kind, service);
+        Ok(())
+    }
+
+    pub(crate) async fn stop_service(&mut self, kind: Kind) -> Result<(), Error> {
+        if let Some(service) = self.running.remove(&kind) {
+            let peak = service.stop().await?;
+            let mut peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
+            let most = peaks.entry(kind.name()).or_default();
+            *most = (*most).max(peak.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Stops what runs. Returns the most memory that each service has had.
+    pub(crate) async fn stop(mut self) -> Result<BTreeMap<&'static str, u64>, Error> {
+        let running: Vec<Kind> = self.running.keys().copied().collect();
+        for kind in running {
+            self.stop_service(kind).await?;
+        }
+        Ok(self.peaks.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A running service.
+    pub(crate) fn service(&self, kind: Kind) -> Result<&Service, Error> {
+        self.running.get(&kind).ok_or(Error::Service {
+            service: kind.name(),
+            reason: "it does not run".to_owned(),
+        })
+    }
+
+    /// A connection of its own, as another container would have it.
+    pub(crate) async fn connect(&self) -> Result<Connection, Error> {
+        let sessions = self.service(Kind::Reconstructor)?.endpoint();
+        let relay = self.service(Kind::Ingest)?.endpoint();
+        let connection = Connection::connect(&sessions, Some(self.stage.caller_token.clone())).await?;
+        Ok(connection.with_relays(&relay)?)
+    }
+
+    /// Opens sessions until every partition has so many, and attaches a writer to each of those.
+    pub(crate) async fn hold_sessions(&self, per_partition: usize) -> Result<Vec<HeldSession>, Error> {
+        let connection = self.connect().await?;
+        let mut places: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+        let wanted = per_partition * PARTITIONS as usize;
+        let mut held = Vec::new();
+        for _ in 0..wanted * TRIES_PER_SESSION {
+            if held.len() == wanted {
+                break;
+            }
+            let (id, partition) = open(&connection).await?;
+            let place = places.entry(partition).or_default();
+            if place.len() < per_partition {
+                place.push(id.clone());
+                held.push(hold(&connection, id, partition).await?);
+            }
+        }
+        match held.len() == wanted {
+            true => Ok(held),
+            false => Err(Error::Wrong("some partition gets no sessions".to_owned())),
+        }
+    }
+
+    /// Opens one session and attaches a writer.
+    pub(crate) async fn hold_session(&self, connection: &Connection) -> Result<HeldSession, Error> {
+        let (id, partition) = open(connection).await?;
+        hold(connection, id, partition).await
+    }
+
+    /// Attaches a new writer over whatever is current.
+    pub(crate) async fn hold_again(
+        &self,
+        connection: &Connection,
+        session: &HeldSession,
+    ) -> Result<HeldSession, Error> {
+        attach(connection, session.id.clone(), session.partition, true).await
+    }
+}
+
+impl HeldSession {
+    /// A pipelined writer that goes on after `applied`.
+    pub(crate) async fn writer(
+        &self,
+        connection: &Connection,
+        ack_level: AckLevel,
+        applied: u64,
+    ) -> Result<Writer, Error> {
+        let options = WriterOptions {
+            ack_level,
+            ..WriterOptions::default()
+        };
+        let grant = LifetimeGrant {
+            applied_entry_seq: applied,
+            ..self.grant.clone()
+        };
+        Ok(Writer::open(connection.relays(), grant, self.nonce, options).await?)
+    }
+}
+
+async fn open(connection: &Connection) -> Result<(String, i32), Error> {
+    let request = OpenSessionRequest {
+        request_id: new_nonce().to_string(),
+        ..OpenSessionRequest::default()
+    };
+    let opened = connection.sessions().open_session(request).await?.into_inner();
+    Ok((opened.session_id, opened.partition))
+}
+
+async fn hold(connection: &Connection, id: String, partition: i32) -> Result<HeldSession, Error> {
+    attach(connection, id, partition, false).await
+}
+
+async fn attach(
+    connection: &Connection,
+    id: String,
+    partition: i32,
+    take_over: bool,
+) -> Result<HeldSession, Error> {
+    let nonce = new_nonce();
+    let request = AttachWriterRequest {
+        session_id: id.clone(),
+        writer_nonce: nonce.as_bytes().to_vec().into(),
+        take_over,
+        ..AttachWriterRequest::default()
+    };
+    let attached = connection.sessions().attach_writer(request).await?.into_inner();
+    let grant = attached
+        .lifetime
+        .ok_or_else(|| Error::Wrong("an attachment without a lifetime".to_owned()))?;
+    Ok(HeldSession {
+        id,
+        partition,
+        grant,
+        nonce,
+    })
+}

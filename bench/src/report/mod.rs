@@ -1,0 +1,218 @@
+//! What was measured, and how it is shown.
+//!
+//! | module | decision |
+//! |---|---|
+//! | [`json`] | one object a line, stable names |
+//! | [`page`] | the table, and the page with the figures and the plots |
+//! | [`plot`] | the plots |
+
+pub mod json;
+pub mod page;
+pub mod plot;
+
+use serde::Serialize;
+
+use crate::stats::{median, median_ratio};
+
+/// Peak memory of each service process, at most, in bytes.
+pub const MEMORY_GOAL: u64 = 100 * 1024 * 1024;
+
+/// What a figure should come to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", content = "value", rename_all = "snake_case")]
+pub enum Goal {
+    /// Ours divided by the baseline's, at least.
+    RatioAtLeast(f64),
+    /// Ours divided by the baseline's, at most.
+    RatioAtMost(f64),
+    /// Ours, at most.
+    AtMost(f64),
+}
+
+/// One side of a figure: a value of each round.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// The median of the rounds.
+    pub median: f64,
+    /// The rounds.
+    pub rounds: Vec<f64>,
+}
+
+impl Side {
+    fn new(rounds: Vec<f64>) -> Self {
+        Self {
+            median: median(&rounds).unwrap_or(f64::NAN),
+            rounds,
+        }
+    }
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// The measure that it belongs to.
+    pub measure: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What the baseline came to; absent if there is none.
+    pub baseline: Option<Side>,
+    /// What Wakelog came to.
+    pub ours: Side,
+    /// The median over the rounds of ours divided by the baseline's.
+    pub ratio: Option<f64>,
+    /// What it should come to; absent if nothing is said about it.
+    pub goal: Option<Goal>,
+    /// Whether it does.
+    pub met: Option<bool>,
+}
+
+impl Figure {
+    /// A figure with a baseline, round by round.
+    pub fn beside(
+        measure: &'static str,
+        what: &'static str,
+        unit: &'static str,
+        ours: Vec<f64>,
+        baseline: Vec<f64>,
+        goal: Option<Goal>,
+    ) -> Self {
+        let ratio = median_ratio(&ours, &baseline);
+        Self::of(measure, what, unit, ours, Some(baseline), ratio, goal)
+    }
+
+    /// A figure that stands alone.
+    pub fn alone(
+        measure: &'static str,
+        what: &'static str,
+        unit: &'static str,
+        ours: Vec<f64>,
+        goal: Option<Goal>,
+    ) -> Self {
+        Self::of(measure, what, unit, ours, None, None, goal)
+    }
+
+    fn of(
+        measure: &'static str,
+        what: &'static str,
+        unit: &'static str,
+        ours: Vec<f64>,
+        baseline: Option<Vec<f64>>,
+        ratio: Option<f64>,
+        goal: Option<Goal>,
+    ) -> Self {
+        let ours = Side::new(ours);
+        let met = goal.map(|goal| match goal {
+            Goal::RatioAtLeast(least) => ratio.is_some_and(|ratio| ratio >= least),
+            Goal::RatioAtMost(most) => ratio.is_some_and(|ratio| ratio <= most),
+            Goal::AtMost(most) => ours.median <= most,
+        });
+        Self {
+            measure,
+            what,
+            unit,
+            baseline: baseline.map(Side::new),
+            ours,
+            ratio,
+            goal,
+            met,
+        }
+    }
+}
+
+/// A session at one size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GrowthPoint {
+    /// Bytes of the session's body.
+    pub body_bytes: u64,
+    /// Median of a window of appends, ack by the log, in milliseconds.
+    pub log_append_ms: f64,
+    /// Median of a window of appends, ack by the hot tail, in milliseconds.
+    pub store_append_ms: f64,
+    /// Median of the resumes, from the call to the checked body, in milliseconds.
+    pub resume_ms: f64,
+    /// The same to the body's first byte.
+    pub first_byte_ms: f64,
+}
+
+/// The most memory that a service process had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// During which measure.
+    pub measure: &'static str,
+    /// Which service.
+    pub service: &'static str,
+    /// Its `VmHWM`, in bytes.
+    pub peak_bytes: u64,
+    /// Whether that is below 100 MB.
+    pub met: bool,
+}
+
+/// Latencies to be drawn, in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// The measure.
+    pub measure: &'static str,
+    /// Whose they are.
+    pub name: &'static str,
+    /// All of them.
+    pub values: Vec<f64>,
+}
+
+/// Where it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Machine {
+    /// Processors.
+    pub processors: usize,
+    /// Load average over a minute before the first measure, when the engines were idle; others' work, that is.
+    pub load_before: f64,
+    /// The database server's version.
+    pub postgres: String,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// Against the sizes that the goals are about.
+    pub scale: f64,
+    /// The payload's seed.
+    pub seed: u64,
+}
+
+/// Everything that was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// A session as it grows.
+    pub growth: Vec<GrowthPoint>,
+    /// Memory by measure and service.
+    pub memory: Vec<Memory>,
+    /// Latencies to be drawn.
+    pub curves: Vec<Curve>,
+}
+
+/// What one measure adds to the report.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) growth: Vec<GrowthPoint>,
+    pub(crate) curves: Vec<Curve>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_met_or_not_by_the_ratio_or_by_the_value() {
+        let beside = |goal| Figure::beside("m", "w", "u", vec![5.0, 6.0], vec![10.0, 10.0], Some(goal));
+        assert_eq!(beside(Goal::RatioAtLeast(0.5)).met, Some(true));
+        assert_eq!(beside(Goal::RatioAtLeast(0.6)).met, Some(false));
+        assert_eq!(beside(Goal::RatioAtMost(0.6)).met, Some(true));
+        assert_eq!(beside(Goal::AtMost(5.4)).met, Some(false));
+        assert_eq!(Figure::alone("m", "w", "u", vec![1.0], None).met, None);
+        let no_ratio = Figure::alone("m", "w", "u", vec![1.0], Some(Goal::RatioAtMost(2.0)));
+        assert_eq!(no_ratio.met, Some(false));
+    }
+}

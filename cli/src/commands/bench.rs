@@ -1,0 +1,100 @@
+//! `wakelog bench`: what the pipeline does beside what its engines do raw.
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use wakelog_bench::report::{Report, json, page, plot};
+use wakelog_bench::{Measure, Options};
+use wakelog_contract::Exit;
+
+use crate::args::{BenchArgs, BenchMeasure};
+use crate::config::Settings;
+use crate::exit::{Error, with_sources};
+use crate::output::{Table, print, print_json, progress};
+use crate::services::{signals, store_error, stream_error};
+
+/// Where the plots and the results are, beside the page.
+const FOLDER: &str = "bench";
+
+pub(crate) async fn run(settings: &Settings, args: &BenchArgs) -> Result<Exit, Error> {
+    let program = std::env::current_exe().map_err(|error| Error::io("this program", &error))?;
+    let options = Options {
+        program,
+        brokers: settings.required(&settings.brokers, "brokers")?.clone(),
+        database_url: settings
+            .required(&settings.database_url, "database_url")?
+            .0
+            .clone(),
+        kafka: settings.kafka.clone(),
+        replication: settings.replication,
+        rounds: args.rounds,
+        scale: args.scale,
+        seed: args.seed,
+    };
+    // Asked to stop, it still stops its services and drops what it made.
+    let stop = signals::shutdown_token()?;
+    let bar = progress("bench", None);
+    let say = |what: &str| match io::stderr().is_terminal() {
+        true => bar.set_message(what.to_owned()),
+        false => eprintln!("{what}"),
+    };
+    let outcome = wakelog_bench::run(&options, &measures(args.measure), &say, &stop).await;
+    bar.finish_and_clear();
+    let report = outcome.map_err(bench_error)?;
+    if let Some(folder) = &args.out {
+        write(&report, folder)?;
+    }
+    if args.json {
+        for object in json::objects(&report) {
+            print_json(&object)?;
+        }
+    } else {
+        let mut table = Table::new(&page::FIGURE_HEADINGS);
+        for row in page::figure_rows(&report) {
+            table.row(row.map(|cell| cell.replace("**", "")));
+        }
+        print(&table.render())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn measures(asked: BenchMeasure) -> Vec<Measure> {
+    match asked {
+        BenchMeasure::Commits => vec![Measure::Commits],
+        BenchMeasure::Unary => vec![Measure::Unary],
+        BenchMeasure::Persist => vec![Measure::Persist],
+        BenchMeasure::Resume => vec![Measure::Resume],
+        BenchMeasure::Growth => vec![Measure::Growth],
+        BenchMeasure::Barrier => vec![Measure::Barrier],
+        BenchMeasure::All => Measure::ALL.to_vec(),
+    }
+}
+
+/// Writes `bench.md`, and `bench/` with the results and the plots.
+fn write(report: &Report, folder: &Path) -> Result<(), Error> {
+    let save = |path: PathBuf, text: String| {
+        std::fs::write(&path, text).map_err(|error| Error::io(path.display(), &error))
+    };
+    let inner = folder.join(FOLDER);
+    std::fs::create_dir_all(&inner).map_err(|error| Error::io(inner.display(), &error))?;
+    let lines = json::objects(report)
+        .into_iter()
+        .map(|object| format!("{object}\n"));
+    save(inner.join("results.json"), lines.collect())?;
+    let plots = plot::draw(report, &inner).map_err(bench_error)?;
+    let plots: Vec<String> = plots.iter().map(|name| format!("{FOLDER}/{name}")).collect();
+    save(folder.join("bench.md"), page::markdown(report, &plots))
+}
+
+fn bench_error(error: wakelog_bench::Error) -> Error {
+    use wakelog_bench::Error as Bench;
+    match error {
+        Bench::Options(reason) => Error::usage(reason),
+        Bench::Store(error) => store_error(error),
+        Bench::Stream(error) => stream_error(error),
+        Bench::Client(error) => Error::from(*error),
+        error @ (Bench::Database(_) | Bench::Kafka(_)) => Error::dependency(with_sources(&error))
+            .or_hint("the benchmark makes a database and topics of its own: it must be allowed to"),
+        error => Error::failed(with_sources(&error)),
+    }
+}
