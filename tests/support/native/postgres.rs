@@ -10,7 +10,6 @@ use super::{on_a_lasting_thread, script};
 use crate::support::PATIENCE;
 use crate::support::process::{Process, end_of, free_port, signal};
 
-
 /// One server in a folder.
 pub struct Postgres {
     folder: PathBuf,
