@@ -43,6 +43,7 @@ wait_for() {
 }
 
 scripts/engines/install.sh >&2
+# SKIP_BUILD=1 takes the binary that is there.
 [ -n "${SKIP_BUILD:-}" ] || cargo build --release --locked --no-default-features -p wakelog-cli --quiet
 
 # PostgreSQL runs as another user, who has to get into the folder.

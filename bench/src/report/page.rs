@@ -115,6 +115,8 @@ machine's.
 - **barrier**: resumes of small sessions, one at a time on an idle pipeline, from the call to the first byte of the body: this is
   authorise, look up, publish the bind, have it folded, read.
 - **memory**: `VmHWM` of each service process, read before it is stopped.
+
+Where the time goes, and what was changed because of it: [bench-profile.md](bench-profile.md).
 ";
 
 fn table<const N: usize>(
