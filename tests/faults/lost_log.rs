@@ -37,6 +37,7 @@ async fn no_silent_gap_when_the_topic_is_recreated() {
     );
     let said = doctor(&stack);
     assert!(said.contains(gone), "{said}");
+    assert!(!said.contains("first service that starts"), "{said}");
     kafka.create_topic(&topic, PARTITIONS).await;
     // Partition 0 has grown beyond what was folded; the others hold less.
     for _ in 0..400 {

@@ -64,12 +64,6 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Topic 
     };
     findings.push(Finding::ok(LOG, format!("{} answers", options.brokers)));
     let Some(report) = report else {
-        let message = format!("topic {} does not exist", options.topic);
-        findings.push(Finding::warn(
-            TOPIC,
-            message,
-            "the first service that starts creates it",
-        ));
         return Topic::Absent;
     };
     findings.push(Finding::ok(
@@ -93,14 +87,23 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Topic 
 }
 
 pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
+    let topic = settings.topic.as_str();
+    // Whether an absent topic is a new one or one that has gone, only the database can tell.
+    let mut findings: Vec<Finding> = matches!(log, Topic::Absent)
+        .then(|| absent(topic))
+        .into_iter()
+        .collect();
     if settings.database_url.is_none() {
-        return vec![Finding::skip(DATABASE, EMBEDDED)];
+        findings.push(Finding::skip(DATABASE, EMBEDDED));
+        return findings;
     }
     let store = match connect_store(settings).await {
         Ok(store) => store,
-        Err(error) => return vec![Finding::error(DATABASE, error)],
+        Err(error) => {
+            findings.push(Finding::error(DATABASE, error));
+            return findings;
+        }
     };
-    let mut findings = Vec::new();
     match store.server_version().await {
         Ok(version) => findings.push(Finding::ok(DATABASE, format!("it answers, version {version}"))),
         Err(error) => findings.push(Finding::error(DATABASE, store_error(error))),
@@ -108,12 +111,25 @@ pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
     match store.check_schema().await {
         Ok(()) => {
             findings.push(Finding::ok(SCHEMA, "all migrations of this build are applied"));
-            findings.extend(fit_of_log(&store, log, &settings.topic).await);
+            let fit = fit_of_log(&store, log, topic).await;
+            if !fit.is_empty() {
+                findings.retain(|finding| finding.check != TOPIC);
+            }
+            findings.extend(fit);
         }
         Err(error) => findings.push(Finding::error(SCHEMA, store_error(error))),
     }
     store.close().await;
     findings
+}
+
+/// A topic that nobody has used yet, as far as is known.
+fn absent(topic: &str) -> Finding {
+    Finding::warn(
+        TOPIC,
+        format!("topic {topic} does not exist"),
+        "the first service that starts creates it",
+    )
 }
 
 /// Whether the log is the one that was folded, and if so how far.
