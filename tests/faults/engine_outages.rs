@@ -108,17 +108,11 @@ async fn acked_is_durable_when_the_disk_of_the_database_is_full() {
     let engines = Engines::prepare_at(&[], None, &small, Some(disk.path()));
     engines.start().await;
     let (mut stack, load) = under_load(engines, "full-database").await;
-    fill(&disk);
-    wait_until_refused(&mut stack, "the database's disk is full").await;
-    stays_alive_for(&mut stack, Duration::from_secs(10), "the database's disk is full").await;
-    std::fs::remove_file(disk.join("filler")).expect("the filler is removed");
-    // Its recovery may still be failing on the full disk: whether it has given up is seen a moment later.
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    full_for_a_while(&mut stack, &disk, "the database's disk is full").await;
     if !stack.engines().postgres.is_running() {
         stack.engines().postgres.start().await;
     }
-    load.advance_within(200, "there is room again", RECOVERY).await;
-    ends_well(&mut stack, load, "there is room again").await;
+    goes_on_with_room(stack, load).await;
 }
 
 /// The same for the broker, which gives up its log folder and ends.
@@ -131,14 +125,24 @@ async fn acked_is_durable_when_the_disk_of_the_broker_is_full() {
     let engines = Engines::prepare_at(&small, Some(disk.path()), &[], None);
     engines.start().await;
     let (mut stack, load) = under_load(engines, "full-broker").await;
-    fill(&disk);
-    wait_until_refused(&mut stack, "the broker's disk is full").await;
-    stays_alive_for(&mut stack, Duration::from_secs(10), "the broker's disk is full").await;
-    std::fs::remove_file(disk.join("filler")).expect("the filler is removed");
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    full_for_a_while(&mut stack, &disk, "the broker's disk is full").await;
     if !stack.engines().kafka.is_running() {
         stack.engines().kafka.start();
     }
+    goes_on_with_room(stack, load).await;
+}
+
+/// Takes every byte of the disk, sees that it is noticed and survived, and gives them back.
+async fn full_for_a_while(stack: &mut NativeStack, disk: &SmallDisk, context: &str) {
+    fill(disk);
+    wait_until_refused(stack, context).await;
+    stays_alive_for(stack, Duration::from_secs(10), context).await;
+    std::fs::remove_file(disk.join("filler")).expect("the filler is removed");
+    // A recovery may still be failing on the full disk: whether the engine has given up is seen a moment later.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+}
+
+async fn goes_on_with_room(mut stack: NativeStack, load: Load) {
     load.advance_within(200, "there is room again", RECOVERY).await;
     ends_well(&mut stack, load, "there is room again").await;
 }

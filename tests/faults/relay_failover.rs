@@ -62,9 +62,20 @@ impl Moving {
         }
     }
 
-    fn next(&mut self) -> Bytes {
-        self.sent += 1;
-        entry(self.sent)
+    /// Hands its next entries to the writer.
+    async fn append(&mut self, writer: &mut Writer, entries: u64) {
+        for _ in 0..entries {
+            self.sent += 1;
+            within("an append", writer.append(entry(self.sent), false))
+                .await
+                .expect("an append");
+        }
+    }
+
+    /// Waits until the writer has everything acknowledged.
+    async fn drain(&mut self, writer: &mut Writer) {
+        let acked = within("a drain", writer.drain()).await.expect("a drain");
+        self.acked = acked.entry_seq;
     }
 
     /// Everything that it sent was acknowledged: the body is all of it, and the log has each entry that was acknowledged.
@@ -115,10 +126,7 @@ async fn acked_is_durable_when_a_writer_goes_to_another_relay_and_back() {
         let mut moving = Moving::open(&connection, failpoint).await;
         let mut writer = moving.on(&stack, &stack.endpoints(Kind::Ingest)).await;
         for number in 0..120 {
-            let next = moving.next();
-            within("an append", writer.append(next, false))
-                .await
-                .expect("an append");
+            moving.append(&mut writer, 1).await;
             if number == 60 {
                 within("a drain", writer.drain()).await.expect("a drain");
                 // What was published after all, the second relay finds in the store.
@@ -135,10 +143,7 @@ async fn acked_is_durable_when_a_writer_goes_to_another_relay_and_back() {
                 stack.kill(Kind::Ingest, 1);
             }
         }
-        moving.acked = within("a drain", writer.drain())
-            .await
-            .expect("a drain")
-            .entry_seq;
+        moving.drain(&mut writer).await;
         moving.is_whole(&stack, failpoint).await;
         stack.start(Kind::Ingest, 1).await;
         stops_and_verifies(&mut stack, failpoint);
@@ -175,12 +180,7 @@ async fn exactly_once_fold_when_a_frozen_relay_publishes_late() {
         let mut writer = within("opening a writer", opened)
             .await
             .expect("the writer opens");
-        for _ in 0..100 {
-            let next = moving.next();
-            within("an append", writer.append(next, false))
-                .await
-                .expect("an append");
-        }
+        moving.append(&mut writer, 100).await;
         within("a drain", writer.drain())
             .await
             .expect("the second relay goes on");
@@ -188,16 +188,8 @@ async fn exactly_once_fold_when_a_frozen_relay_publishes_late() {
         // Back to the first one, which publishes what it held.
         stack.signal(Kind::Ingest, 0, "CONT");
         stack.kill(Kind::Ingest, 1);
-        for _ in 0..20 {
-            let next = moving.next();
-            within("an append", writer.append(next, false))
-                .await
-                .expect("an append");
-        }
-        moving.acked = within("a drain", writer.drain())
-            .await
-            .expect("a drain")
-            .entry_seq;
+        moving.append(&mut writer, 20).await;
+        moving.drain(&mut writer).await;
         moving.is_whole(&stack, &context).await;
         let session = &moving.lifetime.session_id;
         let (records, entries) = (
@@ -222,26 +214,13 @@ async fn no_silent_gap_when_the_relay_changes_while_the_persister_is_stopped() {
     let connection = stack.connect().await;
     let mut moving = Moving::open(&connection, "stopped-persister").await;
     let mut writer = moving.on(&stack, &stack.endpoint(Kind::Ingest, 0)).await;
-    for _ in 0..30 {
-        let next = moving.next();
-        within("an append", writer.append(next, false))
-            .await
-            .expect("an append");
-    }
-    moving.acked = within("a drain", writer.drain())
-        .await
-        .expect("a drain")
-        .entry_seq;
+    moving.append(&mut writer, 30).await;
+    moving.drain(&mut writer).await;
     for number in 0..2 {
         assert!(stack.stop(Kind::Persist, number).success());
     }
     // The log takes them, and nobody folds them.
-    for _ in 0..30 {
-        let next = moving.next();
-        within("an append", writer.append(next, false))
-            .await
-            .expect("an append");
-    }
+    moving.append(&mut writer, 30).await;
     moving.acked = within("a drain", writer.drain())
         .await
         .expect("LOG acks need no persister")
@@ -282,16 +261,8 @@ async fn no_silent_gap_when_the_relay_changes_while_the_persister_is_stopped() {
 
     // And back to the first one, whose cache ends at 60.
     let mut writer = moving.on(&stack, &stack.endpoint(Kind::Ingest, 0)).await;
-    for _ in 0..10 {
-        let next = moving.next();
-        within("an append", writer.append(next, false))
-            .await
-            .expect("an append");
-    }
-    moving.acked = within("a drain", writer.drain())
-        .await
-        .expect("a drain")
-        .entry_seq;
+    moving.append(&mut writer, 10).await;
+    moving.drain(&mut writer).await;
     moving.is_whole(&stack, "after the persister came back").await;
     stops_and_verifies(&mut stack, "after the persister came back");
 }

@@ -5,6 +5,7 @@
 //! | [`engines`] | one set of engines for a test binary, or a set of a test's own that it may mistreat |
 //! | [`kafka`] | a broker: started, killed, frozen; what its topics hold |
 //! | [`postgres`] | a server: started, killed; databases |
+//! | [`server`] | the process of an engine |
 //! | [`stall`] | a proxy before the database that goes silent in the middle of a statement's rows |
 //! | [`fleet`] | the services: several of each, started, killed, frozen one by one |
 
@@ -12,6 +13,7 @@ pub mod engines;
 pub mod fleet;
 pub mod kafka;
 pub mod postgres;
+pub mod server;
 pub mod stall;
 
 pub use engines::Engines;

@@ -1,45 +1,42 @@
 //! A server: started, killed; databases.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use super::{on_a_lasting_thread, script};
+use super::script;
+use super::server::ServerProcess;
 use crate::support::PATIENCE;
-use crate::support::process::{Process, end_of, free_port, signal};
+use crate::support::process::{free_port, signal};
 
 /// One server in a folder.
 pub struct Postgres {
     folder: PathBuf,
     port: u16,
     settings: Vec<String>,
-    process: Mutex<Option<Process>>,
+    process: ServerProcess,
 }
 
 impl Postgres {
     /// A server that is not started yet. `settings` are `name=value`.
     pub fn prepare(folder: PathBuf, settings: &[&str]) -> Self {
         Self {
+            process: ServerProcess::new("postgres", folder.with_extension("log")),
             folder,
             port: free_port(),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
-            process: Mutex::new(None),
         }
     }
 
     /// Starts it and waits until it answers.
     pub async fn start(&self) {
-        assert!(!self.is_running(), "the server is up");
         let mut command = script("postgres.sh");
         command
             .arg(&self.folder)
             .arg(self.port.to_string())
             .args(&self.settings);
-        let log = self.folder.with_extension("log");
-        let process = on_a_lasting_thread(move || Process::start("postgres", &command, &log));
-        *self.process.lock().expect("not poisoned") = Some(process);
+        self.process.start(command);
         let deadline = Instant::now() + PATIENCE;
         loop {
             let tried = tokio::time::timeout(
@@ -50,18 +47,14 @@ impl Postgres {
                 connection.close().await.ok();
                 return;
             }
-            assert!(
-                self.is_running() && Instant::now() < deadline,
-                "postgres does not answer\n{}",
-                end_of(&self.folder.with_extension("log"))
-            );
+            self.process.assert_coming_up(deadline);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
     /// `kill -9` of the postmaster; its children end by themselves when they notice.
     pub async fn kill(&self) {
-        self.take().expect("the server is up").kill();
+        self.process.kill();
         // A new postmaster refuses to start while a child of the old one is attached to the shared memory.
         let pid_file = self.folder.join("data/postmaster.pid");
         let shared_memory_key = std::fs::read_to_string(&pid_file).unwrap_or_default();
@@ -79,25 +72,7 @@ impl Postgres {
 
     /// Whether its process is there; one that ended by itself is forgotten.
     pub fn is_running(&self) -> bool {
-        let mut process = self.process.lock().expect("not poisoned");
-        if process.as_mut().is_some_and(|process| process.ended().is_some()) {
-            *process = None;
-        }
-        process.is_some()
-    }
-
-    fn take(&self) -> Option<Process> {
-        self.process.lock().expect("not poisoned").take()
-    }
-
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.process
-            .lock()
-            .expect("not poisoned")
-            .as_ref()
-            .expect("the server is up")
-            .pid()
+        self.process.is_running()
     }
 
     /// Where it listens.
@@ -131,7 +106,7 @@ impl Postgres {
 impl Drop for Postgres {
     /// At once, but in order: a killed server leaves shared memory behind.
     fn drop(&mut self) {
-        let Some(mut process) = self.take() else {
+        let Some(mut process) = self.process.take() else {
             return;
         };
         if process.ended().is_none() {
