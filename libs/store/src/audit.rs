@@ -10,6 +10,7 @@ use wakelog_model::SessionId;
 
 use crate::error::{During, convert};
 use crate::numbers::from_bigint;
+use crate::sessions::decode_labels;
 use crate::{Error, Store};
 
 /// The columns of a session that authorisation, listings and services read instead of its fold state.
@@ -134,8 +135,7 @@ fn session_columns(row: &PgRow) -> Result<SessionColumns, Error> {
         pin: row.try_get("pin").map_err(read)?,
         partition: row.try_get("partition").map_err(read)?,
         owner: row.try_get("owner").map_err(read)?,
-        labels: serde_json::from_str(&labels)
-            .map_err(|error| Error::Bug(format!("stored labels do not decode: {error}")))?,
+        labels: decode_labels(&labels)?,
         parent: parent.map(SessionId),
         subpath: row.try_get("subpath").map_err(read)?,
         last_entry_seq: number("last_entry_seq")?,

@@ -18,6 +18,7 @@ use wakelog_model::SessionId;
 
 use crate::error::{During, convert};
 use crate::rows::BatchWrites;
+use crate::store::give_up;
 use crate::{Error, Store};
 
 const PROGRESS: During = During::Batch("the partition's progress");
@@ -84,7 +85,7 @@ impl Store {
         if current_epoch != epoch {
             count_batch("fenced");
             let topic = topic.to_owned();
-            batch.give_up().await;
+            give_up(batch.transaction).await;
             return Err(Error::Fenced {
                 topic,
                 partition,
@@ -95,7 +96,7 @@ impl Store {
         if current_offset != next_offset {
             count_batch("offset_mismatch");
             let topic = topic.to_owned();
-            batch.give_up().await;
+            give_up(batch.transaction).await;
             return Err(Error::OffsetMismatch {
                 topic,
                 partition,
@@ -107,18 +108,6 @@ impl Store {
             name: "store::after_lock"
         }));
         Ok(batch)
-    }
-
-    /// Begins in a task of its own: a caller that is cancelled while BEGIN is on its way would give a connection with
-    /// an open transaction back to the pool (sqlx issue 4385). The task goes on, and drops what nobody takes.
-    async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
-        let pool = self.pool.clone();
-        match tokio::spawn(async move { pool.begin().await }).await {
-            Ok(begun) => begun.map_err(|error| convert(During::Acquire, error)),
-            Err(error) => Err(Error::Unreachable {
-                reason: format!("the task that begins a batch ended: {error}"),
-            }),
-        }
     }
 }
 
@@ -221,13 +210,6 @@ impl Batch {
             .rollback()
             .await
             .map_err(|error| convert(During::Batch("rollback"), error))
-    }
-
-    /// Rolls back for a caller that has a better error to report than a failed rollback.
-    async fn give_up(self) {
-        if let Err(error) = self.transaction.rollback().await {
-            tracing::debug!(%error, "rollback failed, the connection is dropped");
-        }
     }
 }
 

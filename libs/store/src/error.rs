@@ -101,6 +101,22 @@ pub enum Error {
     /// The batch's transaction failed before COMMIT was sent; nothing of it is stored.
     #[error("the batch was rolled back: {0}")]
     BatchAborted(#[source] sqlx::Error),
+    /// COMMIT of a change of the archive's tables was sent and has no known answer: look whether it is there.
+    #[error("it is not known whether the {what} was committed: {reason}")]
+    ArchiveCommitUnknown {
+        /// What was to be committed, such as a flush.
+        what: &'static str,
+        /// What came instead of an answer.
+        reason: String,
+    },
+    /// A transaction of the archive failed before COMMIT was sent, or was rolled back by it; nothing of it is stored.
+    #[error("the {what} was rolled back: {source}")]
+    ArchiveAborted {
+        /// What was rolled back, such as a flush.
+        what: &'static str,
+        /// Why.
+        source: sqlx::Error,
+    },
     /// The database has a migration that this build does not know.
     #[error("the schema is at version {found}, this build knows {known}")]
     SchemaNewer {
@@ -167,7 +183,7 @@ impl Error {
     /// Whether the effect of the call can have happened.
     pub fn effect(&self) -> Effect {
         match self {
-            Self::CommitUnknown { .. } => Effect::Unknown,
+            Self::CommitUnknown { .. } | Self::ArchiveCommitUnknown { .. } => Effect::Unknown,
             Self::Database(error) if !is_rolled_back(error) => Effect::Unknown,
             // The migrations before it are applied, and whether it is depends on how it failed.
             Self::MigrationFailed { .. } => Effect::Unknown,
@@ -180,6 +196,7 @@ impl Error {
             | Self::OffsetMismatch { .. }
             | Self::LockTimedOut { .. }
             | Self::BatchAborted(_)
+            | Self::ArchiveAborted { .. }
             | Self::SchemaNewer { .. }
             | Self::SchemaGap { .. }
             | Self::MigrationMissing { .. }
@@ -203,6 +220,10 @@ pub(crate) enum During {
     Batch(&'static str),
     /// COMMIT of a batch.
     Commit,
+    /// A statement of a transaction of the archive, named by the transaction: COMMIT was not sent.
+    Archive(&'static str),
+    /// COMMIT of a transaction of the archive.
+    ArchiveCommit(&'static str),
 }
 
 /// The one place where an error of sqlx becomes one of ours.
@@ -220,6 +241,16 @@ pub(crate) fn convert(during: During, error: sqlx::Error) -> Error {
         During::Commit => Error::CommitUnknown {
             reason: error.to_string(),
         },
+        During::ArchiveCommit(what) if is_rolled_back_at_commit(&error) => {
+            Error::ArchiveAborted { what, source: error }
+        }
+        During::ArchiveCommit(what) => Error::ArchiveCommitUnknown {
+            what,
+            reason: error.to_string(),
+        },
+        During::Archive(what) => {
+            convert_statement(what, error).unwrap_or_else(|source| Error::ArchiveAborted { what, source })
+        }
         During::Statement(what) => convert_statement(what, error).unwrap_or_else(Error::Database),
         During::Batch(what) => convert_statement(what, error).unwrap_or_else(Error::BatchAborted),
     }

@@ -1,4 +1,5 @@
-//! Wakelog's Postgres side: the hot tail, the progress of each partition, and the schema they live in.
+//! Wakelog's Postgres side: the hot tail, the progress of each partition, the archive's manifest, and the schema they
+//! live in.
 //!
 //! Runs unchanged on PostgreSQL 15 or newer and on an embedded single-connection Postgres: no `LISTEN`, no second
 //! connection while one is held, no cursor between calls.
@@ -14,11 +15,13 @@
 //! | `batch` | one batch of a partition, exactly once |
 //! | [`rows`] | what goes in and comes out |
 //! | `sessions`, `lifetimes`, `entries` | reads for ingest and the reconstructor |
+//! | [`archive`] | what is due, what is staged, the manifest, flushes, states and erasures |
 //! | `audit` | reads for verification |
 //! | `numbers` | u64 of the protocol against bigint of the database |
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod archive;
 mod audit;
 mod batch;
 mod entries;
@@ -33,6 +36,11 @@ mod schema;
 mod sessions;
 mod store;
 
+pub use archive::rows::{
+    ArchivedObject, Coverage, DueBy, DueErasure, DuePage, Flush, Flushed, HotTail, Recorded, Refusal,
+    SegmentKind, SegmentRow, SnapshotCause, SnapshotRow, SnapshotSource, Staged, StagedObject, Staging,
+    UnfinishedEntry,
+};
 pub use audit::SessionColumns;
 pub use batch::{Batch, LoadedSession};
 pub use error::{Effect, Error};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row as _};
 use wakelog_model::{LifetimeId, SessionId, WriterNonce};
 
 use crate::error::{During, convert};
@@ -127,6 +127,21 @@ impl Store {
             .map(lifetime_row)
             .collect()
     }
+}
+
+/// Every lifetime of the session, by generation, as the connection's transaction sees them.
+pub(crate) async fn all_lifetimes(
+    connection: &mut PgConnection,
+    session: SessionId,
+) -> Result<Vec<LifetimeRow>, Error> {
+    sqlx::query(select_lifetime!("ORDER BY l.generation"))
+        .bind(session.0)
+        .fetch_all(connection)
+        .await
+        .map_err(|error| convert(LIFETIME, error))?
+        .iter()
+        .map(lifetime_row)
+        .collect()
 }
 
 fn lifetime_row(row: &PgRow) -> Result<LifetimeRow, Error> {

@@ -122,6 +122,11 @@ pub(crate) fn encode_labels(labels: &BTreeMap<String, String>) -> Result<String,
     serde_json::to_string(labels).map_err(|error| Error::Bug(format!("labels do not encode: {error}")))
 }
 
+/// Labels from the text of a JSON object, as the store has them.
+pub(crate) fn decode_labels(labels: &str) -> Result<BTreeMap<String, String>, Error> {
+    serde_json::from_str(labels).map_err(|error| Error::Bug(format!("stored labels do not decode: {error}")))
+}
+
 fn session_row(row: &PgRow) -> Result<SessionRow, Error> {
     let read = |error| convert(SESSION, error);
     let number = |column: &'static str| -> Result<u64, Error> {
@@ -136,8 +141,7 @@ fn session_row(row: &PgRow) -> Result<SessionRow, Error> {
         session: SessionId(row.try_get("session_id").map_err(read)?),
         partition: row.try_get("partition").map_err(read)?,
         owner: row.try_get("owner").map_err(read)?,
-        labels: serde_json::from_str(&labels)
-            .map_err(|error| Error::Bug(format!("stored labels do not decode: {error}")))?,
+        labels: decode_labels(&labels)?,
         parent: row
             .try_get::<Option<Uuid>, _>("parent")
             .map_err(read)?

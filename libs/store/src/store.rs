@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Transaction};
 use tokio::time::timeout;
 
 use crate::error::{During, convert};
@@ -66,6 +66,18 @@ impl Store {
         })
     }
 
+    /// Begins in a task of its own: a caller that is cancelled while BEGIN is on its way would give a connection with
+    /// an open transaction back to the pool (sqlx issue 4385). The task goes on, and drops what nobody takes.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
+        let pool = self.pool.clone();
+        match tokio::spawn(async move { pool.begin().await }).await {
+            Ok(begun) => begun.map_err(|error| convert(During::Acquire, error)),
+            Err(error) => Err(Error::Unreachable {
+                reason: format!("the task that begins a transaction ended: {error}"),
+            }),
+        }
+    }
+
     /// A connection of its own, for what must not wait for the pool. Bounded like taking one from it.
     pub(crate) async fn connect_outside_pool(&self) -> Result<PgConnection, Error> {
         let options = self.options.connect_options()?;
@@ -110,5 +122,12 @@ impl fmt::Debug for Store {
             .debug_struct("Store")
             .field("options", &self.options)
             .finish_non_exhaustive()
+    }
+}
+
+/// Rolls back for a caller that has something better to report than a failed rollback.
+pub(crate) async fn give_up(transaction: Transaction<'static, Postgres>) {
+    if let Err(error) = transaction.rollback().await {
+        tracing::debug!(%error, "rollback failed, the connection is dropped");
     }
 }

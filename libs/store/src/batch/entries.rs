@@ -16,6 +16,7 @@ const ENTRIES: &str = "agent_session_transcript_entries";
 const INSERT_BYTES: usize = 4 * 1024 * 1024;
 const INSERT_ROWS: usize = 2_000;
 
+/// Deletes unfinished entries. One that is complete is not for a batch to delete (put-before-prune).
 pub(super) async fn delete_discarded(
     connection: &mut PgConnection,
     discarded: &[(SessionId, u64)],
@@ -31,6 +32,21 @@ pub(super) async fn delete_discarded(
         .map(|(_, entry)| to_bigint("entry_seq", *entry))
         .collect::<Result<Vec<i64>, _>>()?;
     assert_equal_lengths(ENTRIES, &[ids.len(), entries.len()])?;
+    // The partition's lock is held and the sessions are not written yet: this is what was complete before the batch.
+    let complete: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM unnest($1::uuid[], $2::bigint[]) AS gone(session_id, entry_seq)
+         JOIN agent_sessions AS stored USING (session_id) WHERE gone.entry_seq <= stored.last_entry_seq",
+    )
+    .bind(&ids)
+    .bind(&entries)
+    .fetch_one(&mut *connection)
+    .await
+    .map_err(|error| convert(During::Batch(ENTRIES), error))?;
+    if complete > 0 {
+        return Err(Error::Bug(format!(
+            "{complete} entries were to be discarded although they are complete"
+        )));
+    }
     sqlx::query(
         "DELETE FROM agent_session_transcript_entries AS stored
          USING unnest($1::uuid[], $2::bigint[]) AS gone(session_id, entry_seq)

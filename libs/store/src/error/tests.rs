@@ -126,3 +126,33 @@ fn a_violated_key_is_a_bug_and_a_held_lock_is_not() {
         "{error}"
     );
 }
+
+#[test]
+fn a_transaction_of_the_archive_is_unknown_only_from_commit_on() {
+    let error = convert(During::Archive("flush"), lost_connection());
+    assert!(
+        matches!(error, Error::ArchiveAborted { what: "flush", .. }),
+        "{error}"
+    );
+    assert_eq!(error.effect(), Effect::CertainlyNot);
+    for error in [
+        lost_connection(),
+        answer("57014"),
+        answer("57P01"),
+        answer("40003"),
+    ] {
+        let error = convert(During::ArchiveCommit("flush"), error);
+        assert!(
+            matches!(error, Error::ArchiveCommitUnknown { what: "flush", .. }),
+            "{error}"
+        );
+        assert_eq!(error.effect(), Effect::Unknown);
+    }
+    let error = convert(During::ArchiveCommit("flush"), answer("40P01"));
+    assert!(matches!(error, Error::ArchiveAborted { .. }), "{error}");
+    assert_eq!(error.effect(), Effect::CertainlyNot);
+    assert!(matches!(
+        convert(During::Archive("flush"), answer("55P03")),
+        Error::LockTimedOut { what: "flush" }
+    ));
+}

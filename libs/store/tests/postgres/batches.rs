@@ -14,6 +14,7 @@ on_both_pools!(
     a_batch_is_stored_with_its_progress,
     a_key_that_is_there_is_a_bug_and_nothing_is_written,
     discarded_parts_go_before_new_ones_come,
+    put_before_prune_a_batch_discards_no_complete_entry,
     what_a_bind_fixed_is_never_overwritten,
     a_session_keeps_when_it_was_opened_and_what_it_was_opened_with,
     a_number_that_does_not_fit_is_a_typed_error,
@@ -118,6 +119,7 @@ async fn discarded_parts_go_before_new_ones_come(database: Database) {
     let store = database.store().await;
     let mut owner = Owner::claim(&store).await;
     let mut first = session_with_entries(session(1), &[b"one", b"unfinished"]);
+    first.sessions[0].last_entry_seq = 1;
     first.parts.push(part(session(1), 2, 1, b"unfinished as well"));
     first.parts.push(part(session(2), 2, 0, b"of another session"));
     owner.write(first).await;
@@ -141,6 +143,21 @@ async fn discarded_parts_go_before_new_ones_come(database: Database) {
             .len(),
         1
     );
+}
+
+async fn put_before_prune_a_batch_discards_no_complete_entry(database: Database) {
+    let store = database.store().await;
+    let mut owner = Owner::claim(&store).await;
+    owner
+        .write(session_with_entries(session(1), &[b"one", b"two"]))
+        .await;
+    let discards = BatchWrites {
+        discarded_entries: vec![(session(1), 2)],
+        ..BatchWrites::default()
+    };
+    let error = owner.try_write(&discards).await.unwrap_err();
+    assert!(matches!(error, Error::Bug(_)), "{error}");
+    assert_eq!(store.body_length(session(1), 1, 2).await.unwrap(), 6);
 }
 
 async fn what_a_bind_fixed_is_never_overwritten(database: Database) {

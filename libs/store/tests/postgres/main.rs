@@ -24,6 +24,7 @@ macro_rules! on_both_pools {
     };
 }
 
+mod archive;
 mod batches;
 mod claims;
 mod commits;

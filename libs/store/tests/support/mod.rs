@@ -5,6 +5,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+pub mod archive;
 pub mod proxy;
 pub mod rows;
 
@@ -110,6 +111,16 @@ impl Database {
         store
     }
 
+    /// A store on the current schema that waits long for a lock: for a test that decides when it is let go.
+    pub async fn patient_store(&self) -> Store {
+        self.store().await.close().await;
+        let options = Options {
+            lock_timeout: START_BOUND,
+            ..self.options()
+        };
+        Store::connect(options).await.unwrap()
+    }
+
     /// A connection that the store knows nothing of.
     pub async fn raw(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.unwrap()
@@ -139,6 +150,26 @@ impl Database {
                   + (SELECT count(*) FROM quarantined_records)",
         )
         .await
+    }
+
+    /// Returns once somebody on this database waits for a lock that a test holds.
+    pub async fn wait_until_somebody_waits(&self) {
+        let give_up = Instant::now() + START_BOUND;
+        let mut connection = self.raw().await;
+        loop {
+            let waiting: i64 = sqlx::query_scalar(
+                "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+            if waiting > 0 {
+                return;
+            }
+            assert!(Instant::now() < give_up, "nobody waits for a lock");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Transactions that somebody left open on this database.
