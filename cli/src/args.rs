@@ -1,5 +1,6 @@
 //! The command line.
 
+mod archive;
 mod bench;
 mod flags;
 
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use archive::{ArchiveArgs, ArchiveServiceArgs};
 pub(crate) use bench::{BenchArgs, BenchMeasure};
 
 /// Makes the session transcript of an AI agent outlive the container that wrote it.
@@ -121,7 +123,9 @@ pub(crate) enum Command {
     /// Runs the persister alone
     Persist(ServiceArgs),
     /// Runs the reconstructor alone
-    Reconstruct(ServiceArgs),
+    Reconstruct(ArchiveServiceArgs),
+    /// Runs the archiver alone
+    Archive(ArchiveServiceArgs),
     /// Brings a database's schema up to date
     Migrate(MigrateArgs),
     /// Opens a session that holds a whole file
@@ -163,6 +167,8 @@ pub(crate) struct UpArgs {
     pub(crate) engines: EngineArgs,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
     /// Do not announce this stack to the clients of this user
     #[arg(long)]
     pub(crate) no_discovery: bool,
@@ -327,6 +333,8 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
     #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// Print one JSON object per check
     #[arg(long)]
@@ -341,6 +349,8 @@ pub(crate) struct ConfigArgs {
     pub(crate) engines: EngineArgs,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// Do not announce the stack

@@ -75,6 +75,7 @@ async fn run(cli: &Cli) -> Result<Exit, Error> {
         Command::Ingest(_) => services::alone::ingest(&settings).await,
         Command::Persist(_) => services::alone::persist(&settings).await,
         Command::Reconstruct(_) => services::alone::reconstruct(&settings).await,
+        Command::Archive(_) => services::alone::archive(&settings).await,
         // It drains before it ends.
         Command::Append(args) => commands::append::run(&settings, args).await,
         // It stops what it started and drops what it made.
@@ -104,6 +105,7 @@ async fn run_briefly(settings: &Settings, command: &Command) -> Result<Exit, Err
         | Command::Ingest(_)
         | Command::Persist(_)
         | Command::Reconstruct(_)
+        | Command::Archive(_)
         | Command::Append(_)
         | Command::Bench(_) => Err(Error::failed("this command does not run briefly")),
     }
@@ -112,7 +114,11 @@ async fn run_briefly(settings: &Settings, command: &Command) -> Result<Exit, Err
 /// Services tell what they do; other commands only what is wrong. The demo kills things on purpose and tells so itself.
 fn usual_logs(command: &Command) -> &'static str {
     match command {
-        Command::Up(_) | Command::Ingest(_) | Command::Persist(_) | Command::Reconstruct(_) => "info",
+        Command::Up(_)
+        | Command::Ingest(_)
+        | Command::Persist(_)
+        | Command::Reconstruct(_)
+        | Command::Archive(_) => "info",
         Command::Demo(_) | Command::DemoAgent => "off",
         // Its topics have one replica on purpose; what it can't measure is an error of its own.
         Command::Bench(_) => "error",

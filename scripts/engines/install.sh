@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Puts the engines of the native stack where the tests and benchmarks look for them: Apache Kafka's jars under target/engines,
-# PostgreSQL from the distribution's packages. Does nothing that is done already. Prints their versions.
+# Puts the engines of the native stack where the tests and benchmarks look for them: Apache Kafka's jars and VersityGW, an S3
+# server, under target/engines, PostgreSQL from the distribution's packages. Does nothing that is done already. Prints their
+# versions.
 set -euo pipefail
 cd "$(dirname "$0")"
 . ./versions.sh
@@ -48,7 +49,23 @@ install_kafka() {
   mv "$home.part" "$home"
 }
 
+# Built from its released source; Go fetches the toolchain that it asks for, if the installed one is older.
+install_s3() {
+  local home="$TARGET/versitygw-$VERSITYGW_VERSION" go
+  [ -d "$home" ] && return 0
+  go=$(command -v go || echo /usr/local/go/bin/go)
+  if [ ! -x "$go" ]; then
+    echo "engines: please install Go 1.21 or newer" >&2
+    exit 1
+  fi
+  rm -rf "$home.part"
+  mkdir -p "$home.part"
+  GOBIN="$(cd "$home.part" && pwd)" "$go" install "github.com/versity/versitygw/cmd/versitygw@v$VERSITYGW_VERSION"
+  mv "$home.part" "$home"
+}
+
 install_packages
 install_kafka
-printf 'engines: Apache Kafka %s, %s, %s\n' "$KAFKA_VERSION" "$("$POSTGRESQL_BIN/postgres" --version)" \
-  "$(java -version 2>&1 | head -n 1)"
+install_s3
+printf 'engines: Apache Kafka %s, %s, VersityGW %s, %s\n' "$KAFKA_VERSION" "$("$POSTGRESQL_BIN/postgres" --version)" \
+  "$VERSITYGW_VERSION" "$(java -version 2>&1 | head -n 1)"

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 readonly KAFKA_VERSION="4.4.0"
 readonly POSTGRESQL_MAJOR="15"
+readonly VERSITYGW_VERSION="1.8.0"
 
 # The version above, or, where the distribution has none of it, the newest that is installed and not older.
 postgresql_bin() {

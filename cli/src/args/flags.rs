@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ServerArgs, SessionsCommand};
+use super::{ArchiveArgs, BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ServerArgs, SessionsCommand};
 
 /// The values that flags set, by the key of the setting.
 pub(crate) type Flags = BTreeMap<&'static str, String>;
@@ -19,6 +19,7 @@ impl Cli {
                 args.data_dir.add_to(&mut flags);
                 args.engines.add_to(&mut flags);
                 args.listen.add_to(&mut flags);
+                args.archive.add_to(&mut flags);
                 set(&mut flags, "discovery", args.no_discovery.then_some("false"));
             }
             Command::Demo(args) => {
@@ -27,9 +28,14 @@ impl Cli {
             }
             Command::DemoAgent => {}
             Command::Bench(args) => args.add_to(&mut flags),
-            Command::Ingest(args) | Command::Persist(args) | Command::Reconstruct(args) => {
+            Command::Ingest(args) | Command::Persist(args) => {
                 args.engines.add_to(&mut flags);
                 args.listen.add_to(&mut flags);
+            }
+            Command::Reconstruct(args) | Command::Archive(args) => {
+                args.engines.add_to(&mut flags);
+                args.listen.add_to(&mut flags);
+                args.archive.add_to(&mut flags);
             }
             Command::Migrate(args) => args.engines.add_to(&mut flags),
             Command::Import(args) => args.server.add_to(&mut flags),
@@ -47,12 +53,14 @@ impl Cli {
                 args.data_dir.add_to(&mut flags);
                 args.engines.add_to(&mut flags);
                 args.listen.add_to(&mut flags);
+                args.archive.add_to(&mut flags);
                 args.server.add_to(&mut flags);
             }
             Command::Config(args) => {
                 args.data_dir.add_to(&mut flags);
                 args.engines.add_to(&mut flags);
                 args.listen.add_to(&mut flags);
+                args.archive.add_to(&mut flags);
                 args.server.add_to(&mut flags);
                 set(&mut flags, "discovery", args.no_discovery.then_some("false"));
             }
@@ -83,6 +91,19 @@ impl EngineArgs {
         set(flags, "group", self.group.as_deref());
         set(flags, "partitions", self.partitions.as_deref());
         set(flags, "replication", self.replication.as_deref());
+    }
+}
+
+impl ArchiveArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        set(flags, "s3_endpoint", self.s3_endpoint.as_deref());
+        set(flags, "s3_bucket", self.s3_bucket.as_deref());
+        set(flags, "s3_region", self.s3_region.as_deref());
+        set(flags, "s3_access_key", self.s3_access_key.as_deref());
+        set(flags, "s3_prefix", self.s3_prefix.as_deref());
+        set(flags, "s3_path_style", self.s3_path_style.as_deref());
+        set_path(flags, "spool_dir", self.spool_dir.as_ref());
+        set(flags, "archive_valve_bytes", self.archive_valve_bytes.as_deref());
     }
 }
 

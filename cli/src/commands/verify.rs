@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::exit::{Error, with_sources};
 use crate::output::{Table, print, print_json, progress};
 use crate::services::{connect_store, store_error, stream_error, stream_options};
-use crate::up::engines::Engines;
+use crate::up::engines::{Engines, Wanted};
 
 pub(crate) async fn run(settings: &Settings, args: &VerifyArgs) -> Result<Exit, Error> {
     let report = match (&settings.brokers, &settings.database_url) {
@@ -46,7 +46,12 @@ async fn verify_data_dir(settings: &Settings) -> Result<VerifyReport, Error> {
         )
         .or_hint("name another with --data-dir, or give --brokers and --database-url"));
     }
-    let engines = Engines::start(&data_dir, true, true).await?;
+    let wanted = Wanted {
+        log: true,
+        hot_tail: true,
+        archive: false,
+    };
+    let engines = Engines::start(&data_dir, wanted).await?;
     let report = verify_engines(settings, &engines).await;
     let stopped = engines.stop().await;
     let report = report?;

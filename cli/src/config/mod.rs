@@ -39,6 +39,37 @@ impl FromStr for LogFormat {
     }
 }
 
+/// Where the archive is, and how much may stay out of it.
+#[derive(Clone)]
+pub(crate) struct S3Settings {
+    pub(crate) endpoint: Option<String>,
+    /// Absent: no archive but an embedded one.
+    pub(crate) bucket: Option<String>,
+    pub(crate) region: String,
+    pub(crate) access_key: Option<String>,
+    pub(crate) secret_key: Option<Secret>,
+    pub(crate) prefix: Option<String>,
+    pub(crate) path_style: bool,
+    pub(crate) spool_dir: Option<PathBuf>,
+    pub(crate) valve_bytes: u64,
+}
+
+impl S3Settings {
+    fn of(merged: &Merged) -> Result<Self, Error> {
+        Ok(Self {
+            endpoint: text(merged, "s3_endpoint"),
+            bucket: text(merged, "s3_bucket"),
+            region: text(merged, "s3_region").unwrap_or_default(),
+            access_key: text(merged, "s3_access_key"),
+            secret_key: text(merged, "s3_secret_key").map(Secret),
+            prefix: text(merged, "s3_prefix"),
+            path_style: parsed(merged, "s3_path_style")?.unwrap_or(true),
+            spool_dir: text(merged, "spool_dir").map(PathBuf::from),
+            valve_bytes: at_least_one(merged, "archive_valve_bytes")?.unwrap_or(u64::MAX),
+        })
+    }
+}
+
 /// The effective configuration, typed.
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -54,6 +85,7 @@ pub(crate) struct Settings {
     pub(crate) group: Option<String>,
     pub(crate) partitions: Option<i32>,
     pub(crate) replication: i32,
+    pub(crate) s3: S3Settings,
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) http_listen: Option<SocketAddr>,
     pub(crate) token_key_file: Option<PathBuf>,
@@ -96,6 +128,7 @@ impl Settings {
             group: text(&merged, "group"),
             partitions: at_least_one(&merged, "partitions")?,
             replication: at_least_one(&merged, "replication")?.unwrap_or(1),
+            s3: S3Settings::of(&merged)?,
             listen: parsed(&merged, "listen")?,
             http_listen: parsed(&merged, "http_listen")?,
             token_key_file: text(&merged, "token_key_file").map(PathBuf::from),

@@ -1,4 +1,4 @@
-//! One service as a process of its own: `wakelog ingest`, `wakelog persist`, `wakelog reconstruct`.
+//! One service as a process of its own: `wakelog ingest`, `wakelog persist`, `wakelog reconstruct`, `wakelog archive`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::health::Health;
 use super::supervisor::supervise;
 use super::topic::find_or_create_topic;
 use super::{
-    bind, connect_store, http, loopback, ports, secrets, service_error, signals, store_error, stream_options,
+    archive, bind, connect_store, http, loopback, ports, secrets, service_error, signals, store_error, stream_options,
 };
 use crate::config::Settings;
 use crate::exit::Error;
@@ -30,6 +30,7 @@ pub(crate) async fn ingest(settings: &Settings) -> Result<Exit, Error> {
         signer,
         ingest: Some(wakelog_ingest::Options::new(&settings.topic)),
         sessions: None,
+        objects: None,
     };
     process
         .serve(grpc, settings.listen.unwrap_or(loopback(ports::GRPC)))
@@ -41,6 +42,7 @@ pub(crate) async fn reconstruct(settings: &Settings) -> Result<Exit, Error> {
     let signer = secrets::signer(key_file)?;
     let callers =
         secrets::caller_tokens(settings.required(&settings.caller_token_file, "caller_token_file")?)?;
+    let objects = archive::configured(settings)?;
     let process = Process::start("reconstructor", settings, ports::RECONSTRUCT_HTTP).await?;
     let grpc = Grpc {
         store: process.store.clone(),
@@ -48,6 +50,7 @@ pub(crate) async fn reconstruct(settings: &Settings) -> Result<Exit, Error> {
         signer,
         ingest: None,
         sessions: Some((wakelog_reconstructor::Options::new(&settings.topic), callers)),
+        objects,
     };
     process
         .serve(grpc, settings.listen.unwrap_or(loopback(ports::RECONSTRUCT_GRPC)))
@@ -64,6 +67,32 @@ pub(crate) async fn persist(settings: &Settings) -> Result<Exit, Error> {
         process.shutdown.clone(),
     );
     let outcome = persister.await;
+    process.end(outcome).await
+}
+
+pub(crate) async fn archive(settings: &Settings) -> Result<Exit, Error> {
+    settings.required(&settings.s3.bucket, "s3_bucket")?;
+    let objects = archive::configured(settings)?.ok_or_else(|| Error::usage("`s3_bucket` is not set"))?;
+    let process = Process::start("archiver", settings, ports::ARCHIVE_HTTP).await?;
+    if let Err(error) = archive::check(&objects).await {
+        return process.end(Err(error)).await;
+    }
+    let mut stream = process.stream.clone();
+    stream.group = format!("{}-archiver", stream.group);
+    let options = archive::options(
+        &settings.s3,
+        &settings.topic,
+        wakelog_archiver::Share::Group(stream),
+        process.retention,
+    );
+    let archiver = archive::archiver(
+        options,
+        process.store.clone(),
+        objects,
+        process.health.clone(),
+        process.shutdown.clone(),
+    );
+    let outcome = archiver.await;
     process.end(outcome).await
 }
 
@@ -90,11 +119,13 @@ pub(crate) async fn persister(
     .await
 }
 
-/// What all three have: engines that were checked, pages, a way to stop.
+/// What all of them have: engines that were checked, pages, a way to stop.
 struct Process {
     name: &'static str,
     store: Store,
     stream: wakelog_stream::Options,
+    /// How long the topic keeps its records; `None`: for ever.
+    retention: Option<Duration>,
     health: Health,
     shutdown: CancellationToken,
     http: tokio::task::JoinHandle<Result<(), Error>>,
@@ -119,6 +150,7 @@ impl Process {
             name,
             store,
             stream,
+            retention: report.retention,
             health,
             shutdown,
             http,

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::RoutesBuilder;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use wakelog_archive::ObjectStore;
 use wakelog_contract::{CallerTokens, TokenSigner};
 use wakelog_store::Store;
 use wakelog_stream::{LogReader, Producer};
@@ -38,6 +39,8 @@ pub(crate) struct Grpc {
     pub(crate) ingest: Option<wakelog_ingest::Options>,
     /// Absent: no sessions here.
     pub(crate) sessions: Option<(wakelog_reconstructor::Options, CallerTokens)>,
+    /// Where bodies are that have left the hot tail. Absent: nothing has.
+    pub(crate) objects: Option<ObjectStore>,
 }
 
 impl Grpc {
@@ -67,6 +70,7 @@ impl Grpc {
             let service = wakelog_reconstructor::Service::new(
                 options,
                 store,
+                self.objects,
                 producer.clone(),
                 reader,
                 signer,

@@ -27,6 +27,7 @@ pub(crate) struct Health {
 struct Parts {
     states: BTreeMap<&'static str, PartState>,
     persister: Option<StatusHandle>,
+    archiver: Option<wakelog_archiver::StatusHandle>,
 }
 
 impl Health {
@@ -46,6 +47,11 @@ impl Health {
     /// The persister that runs now; it knows of partitions that are stopped.
     pub(crate) fn set_persister(&self, status: StatusHandle) {
         self.lock().persister = Some(status);
+    }
+
+    /// The archiver that runs now; it knows what keeps it from its work.
+    pub(crate) fn set_archiver(&self, status: wakelog_archiver::StatusHandle) {
+        self.lock().archiver = Some(status);
     }
 
     /// What keeps the process from being ready; empty if it is.
@@ -69,6 +75,7 @@ impl Health {
         {
             obstacles.push(persister_obstacle(persister));
         }
+        obstacles.extend(parts.archiver.as_ref().and_then(|archiver| archiver.obstacle()));
         obstacles
     }
 

@@ -2,6 +2,7 @@
 //!
 //! | module | decision |
 //! |---|---|
+//! | `archive` | the object store that the settings name, and the archiver on it |
 //! | `alone` | one service as a process of its own |
 //! | `grpc` | which gRPC services share a listener, and in which order they stop |
 //! | `health` | when a process is ready |
@@ -12,6 +13,7 @@
 //! | `topic` | when the transcript topic may be created |
 
 pub(crate) mod alone;
+pub(crate) mod archive;
 pub(crate) mod grpc;
 pub(crate) mod health;
 pub(crate) mod http;
@@ -34,6 +36,7 @@ pub(crate) mod ports {
     pub(crate) const RECONSTRUCT_GRPC: u16 = 7422;
     pub(crate) const RECONSTRUCT_HTTP: u16 = 7423;
     pub(crate) const PERSIST_HTTP: u16 = 7425;
+    pub(crate) const ARCHIVE_HTTP: u16 = 7427;
 }
 
 /// A port on loopback.

@@ -4,6 +4,18 @@ use std::path::Path;
 
 use crate::exit::Error;
 
+/// Which engines are to run in the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) log: bool,
+    pub(crate) hot_tail: bool,
+    pub(crate) archive: bool,
+}
+
+/// The embedded archive takes any.
+#[cfg(feature = "embedded")]
+const EMBEDDED_REGION: &str = "us-east-1";
+
 /// Engines in the process, and the data folder that they hold.
 #[cfg(feature = "embedded")]
 pub(crate) struct Engines(wakelog_embedded::Engines);
@@ -11,11 +23,11 @@ pub(crate) struct Engines(wakelog_embedded::Engines);
 #[cfg(feature = "embedded")]
 impl Engines {
     /// Locks the folder and starts what is asked for.
-    pub(crate) async fn start(data_dir: &Path, log: bool, hot_tail: bool) -> Result<Self, Error> {
+    pub(crate) async fn start(data_dir: &Path, wanted: Wanted) -> Result<Self, Error> {
         let mut options = wakelog_embedded::Options::new(data_dir);
-        options.log = log;
-        options.hot_tail = hot_tail;
-        options.archive = false;
+        options.log = wanted.log;
+        options.hot_tail = wanted.hot_tail;
+        options.archive = wanted.archive;
         Box::pin(wakelog_embedded::Engines::start(options))
             .await
             .map(Self)
@@ -28,6 +40,18 @@ impl Engines {
 
     pub(crate) fn database_url(&self) -> Option<String> {
         self.0.database_url()
+    }
+
+    /// The embedded archive.
+    pub(crate) fn archive(&self) -> Option<wakelog_archive::Options> {
+        let address = self.0.archive()?;
+        Some(wakelog_archive::Options {
+            endpoint: Some(address.endpoint),
+            access_key: Some(address.access_key),
+            secret_key: Some(address.secret_key),
+            path_style: true,
+            ..wakelog_archive::Options::new(EMBEDDED_REGION, address.bucket)
+        })
     }
 
     pub(crate) fn data_dir(&self) -> &Path {
@@ -69,8 +93,8 @@ pub(crate) struct Engines {
 
 #[cfg(not(feature = "embedded"))]
 impl Engines {
-    pub(crate) async fn start(data_dir: &Path, log: bool, hot_tail: bool) -> Result<Self, Error> {
-        if log || hot_tail {
+    pub(crate) async fn start(data_dir: &Path, wanted: Wanted) -> Result<Self, Error> {
+        if wanted.log || wanted.hot_tail || wanted.archive {
             return Err(Error::usage("this build of wakelog has no embedded engines")
                 .or_hint("give --brokers and --database-url"));
         }
@@ -85,6 +109,10 @@ impl Engines {
     }
 
     pub(crate) fn database_url(&self) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn archive(&self) -> Option<wakelog_archive::Options> {
         None
     }
 

@@ -14,7 +14,7 @@ use crate::config::Settings;
 use crate::discovery::{self, Announcement};
 use crate::exit::Error;
 use crate::output::print;
-use crate::services::{loopback, ports, signals};
+use crate::services::{archive, loopback, ports, signals};
 use stack::{RunningStack, StackOptions};
 
 pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
@@ -28,6 +28,8 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
         partitions: settings.partitions,
         replication: settings.replication,
         kafka: settings.kafka.clone(),
+        s3: settings.s3.clone(),
+        archive: archive::configured(settings)?,
         listen: settings.listen.unwrap_or(loopback(ports::GRPC)),
         http_listen: Some(settings.http_listen.unwrap_or(loopback(ports::HTTP))),
         token_key_file: settings.token_key_file.clone(),

@@ -10,19 +10,22 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use wakelog_archive::ObjectStore;
+use wakelog_archiver::Share;
 use wakelog_contract::{CallerTokens, TokenSigner};
 use wakelog_store::Store;
 use wakelog_stream::LogReader;
 
-use super::engines::Engines;
+use super::engines::{Engines, Wanted};
 use crate::commands::token_of_file;
+use crate::config::S3Settings;
 use crate::config::hide::Secret;
 use crate::exit::Error;
 use crate::services::grpc::Grpc;
-use crate::services::health::Health;
+use crate::services::health::{Health, PartState};
 use crate::services::supervisor::supervise;
 use crate::services::topic::find_or_create_topic;
-use crate::services::{alone, bind, http, secrets, store_error, stream_error};
+use crate::services::{alone, archive, bind, http, secrets, store_error, stream_error};
 
 /// Partitions of the topic on an embedded log.
 const EMBEDDED_PARTITIONS: i32 = 4;
@@ -30,10 +33,12 @@ const EMBEDDED_PARTITIONS: i32 = 4;
 /// How long each step of the stop may take. Longer than what a service waits for by itself.
 const GRPC_WAIT: Duration = Duration::from_secs(25);
 const PERSISTER_WAIT: Duration = Duration::from_secs(25);
+const ARCHIVER_WAIT: Duration = Duration::from_secs(25);
 const HTTP_WAIT: Duration = Duration::from_secs(2);
 
 const GRPC: &str = "grpc";
 const PERSISTER: &str = "persister";
+const ARCHIVER: &str = "archiver";
 
 /// What to start.
 #[derive(Clone)]
@@ -49,6 +54,9 @@ pub(crate) struct StackOptions {
     pub(crate) partitions: Option<i32>,
     pub(crate) replication: i32,
     pub(crate) kafka: BTreeMap<String, String>,
+    pub(crate) s3: S3Settings,
+    /// Absent: an embedded archive beside an embedded database, else none.
+    pub(crate) archive: Option<ObjectStore>,
     pub(crate) listen: SocketAddr,
     /// Absent: no pages.
     pub(crate) http_listen: Option<SocketAddr>,
@@ -76,9 +84,13 @@ pub(crate) struct RunningStack {
     pub(crate) stream: wakelog_stream::Options,
     #[allow(dead_code, reason = "for programs that start a stack in their own process")]
     pub(crate) health: Health,
+    /// The archive, if there is one.
+    #[allow(dead_code, reason = "for programs that start a stack in their own process")]
+    pub(crate) objects: Option<ObjectStore>,
     engines: Engines,
     grpc: Part,
     persister: Part,
+    archiver: Option<Part>,
     http: Option<Part>,
 }
 
@@ -92,6 +104,9 @@ struct Part {
 struct Foundation {
     store: Store,
     stream: wakelog_stream::Options,
+    partitions: i32,
+    retention: Option<Duration>,
+    objects: Option<ObjectStore>,
     reader: LogReader,
     signer: TokenSigner,
     callers: CallerTokens,
@@ -116,7 +131,12 @@ impl RunningStack {
             Part::spawn(|stop| http::serve(listener, health, stop))
         });
         let (log, hot_tail) = (options.brokers.is_none(), options.database_url.is_none());
-        let engines = Engines::start(&options.data_dir, log, hot_tail).await?;
+        let wanted = Wanted {
+            log,
+            hot_tail,
+            archive: hot_tail && options.archive.is_none(),
+        };
+        let engines = Engines::start(&options.data_dir, wanted).await?;
         let foundation = match lay_foundation(&options, &engines).await {
             Ok(foundation) => foundation,
             Err(error) => {
@@ -129,18 +149,32 @@ impl RunningStack {
         let Foundation {
             store,
             stream,
+            partitions,
+            retention,
+            objects,
             reader,
             signer,
             callers,
             caller_token_file,
             caller_token,
         } = foundation;
+        let archiver = objects.clone().map(|objects| {
+            health.set(ARCHIVER, PartState::Starting);
+            let share = share(&stream, partitions);
+            let options = archive::options(&options.s3, &options.topic, share, retention);
+            let (store, health) = (store.clone(), health.clone());
+            Part::spawn(move |stop| archive::archiver(options, store, objects, health, stop))
+        });
+        if archiver.is_none() {
+            tracing::warn!("no archive is configured: history stays in the database");
+        }
         let grpc = Grpc {
             store: store.clone(),
             stream: stream.clone(),
             signer,
             ingest: Some(wakelog_ingest::Options::new(&options.topic)),
             sessions: Some((wakelog_reconstructor::Options::new(&options.topic), callers)),
+            objects: objects.clone(),
         };
         let persister = {
             let options = wakelog_persister::Options::new(stream.clone());
@@ -162,9 +196,11 @@ impl RunningStack {
             reader,
             stream,
             health,
+            objects,
             engines,
             grpc,
             persister,
+            archiver,
             http,
         })
     }
@@ -178,13 +214,17 @@ impl RunningStack {
     pub(crate) async fn stop(self) -> Result<(), Error> {
         let grpc = self.grpc.stop("the gRPC services", GRPC_WAIT).await;
         let persister = self.persister.stop("the persister", PERSISTER_WAIT).await;
+        let archiver = match self.archiver {
+            Some(archiver) => archiver.stop("the archiver", ARCHIVER_WAIT).await,
+            None => Ok(()),
+        };
         self.store.close().await;
         let engines = self.engines.stop().await;
         let http = match self.http {
             Some(http) => http.stop("the http pages", HTTP_WAIT).await,
             None => Ok(()),
         };
-        grpc.and(persister).and(engines).and(http)
+        grpc.and(persister).and(archiver).and(engines).and(http)
     }
 }
 
@@ -247,6 +287,10 @@ async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Fou
     let caller_token = token_of_file(&caller_token_file)?;
     let store = Store::connect(store_options).await.map_err(store_error)?;
     let prepared = async {
+        let objects = archive_of(options, engines)?;
+        if let Some(objects) = &objects {
+            archive::check(objects).await?;
+        }
         store.migrate().await.map_err(store_error)?;
         let report = find_or_create_topic(&store, &stream).await?;
         tracing::info!(
@@ -255,12 +299,16 @@ async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Fou
             created = report.created,
             "topic"
         );
-        LogReader::new(&stream).map_err(stream_error)
+        let reader = LogReader::new(&stream).map_err(stream_error)?;
+        Ok((reader, report, objects))
     };
     match prepared.await {
-        Ok(reader) => Ok(Foundation {
+        Ok((reader, report, objects)) => Ok(Foundation {
             store,
             stream,
+            partitions: report.partitions,
+            retention: report.retention,
+            objects,
             reader,
             signer,
             callers,
@@ -272,6 +320,24 @@ async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Fou
             Err(error)
         }
     }
+}
+
+/// On an embedded log nobody shares the work, and a second consumer would keep the broker busy for nothing.
+fn share(stream: &wakelog_stream::Options, partitions: i32) -> Share {
+    if stream.embedded {
+        return Share::All { partitions };
+    }
+    let mut stream = stream.clone();
+    stream.group = format!("{}-archiver", stream.group);
+    Share::Group(stream)
+}
+
+fn archive_of(options: &StackOptions, engines: &Engines) -> Result<Option<ObjectStore>, Error> {
+    if options.archive.is_some() {
+        return Ok(options.archive.clone());
+    }
+    let embedded = engines.archive().map(ObjectStore::new);
+    embedded.transpose().map_err(archive::archive_error)
 }
 
 fn stream_options(options: &StackOptions, engines: &Engines) -> Result<wakelog_stream::Options, Error> {

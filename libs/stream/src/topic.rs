@@ -28,6 +28,8 @@ pub struct TopicReport {
     pub partitions: i32,
     /// Whether this call made it.
     pub created: bool,
+    /// How long it keeps its records; `None`: for ever, or the broker does not say.
+    pub retention: Option<Duration>,
     /// Settings that weaken a guarantee, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -63,10 +65,9 @@ pub async fn describe_topic(options: &Options) -> Result<Option<TopicReport>, Er
         Err(error) => return Err(error),
     };
     // The embedded broker reports only what was set explicitly.
-    let warnings = if options.embedded {
-        Vec::new()
-    } else {
-        setting_warnings(options).await?
+    let (retention, warnings) = match options.embedded {
+        true => (None, Vec::new()),
+        false => look_at_settings(options).await?,
     };
     for warning in &warnings {
         tracing::warn!(topic = options.topic, warning, "topic setting");
@@ -74,17 +75,21 @@ pub async fn describe_topic(options: &Options) -> Result<Option<TopicReport>, Er
     Ok(Some(TopicReport {
         partitions,
         created: false,
+        retention,
         warnings,
     }))
 }
 
-async fn setting_warnings(options: &Options) -> Result<Vec<String>, Error> {
+async fn look_at_settings(options: &Options) -> Result<(Option<Duration>, Vec<String>), Error> {
     let admin = Admin::new(options)?;
     let settings = admin.settings().await;
     admin.close().await;
     Ok(settings.map_or_else(
-        |error| vec![format!("the settings of the topic can't be read: {error}")],
-        |settings| warnings_of(&settings),
+        |error| {
+            let warning = format!("the settings of the topic can't be read: {error}");
+            (None, vec![warning])
+        },
+        |settings| (retention_of(&settings), warnings_of(&settings)),
     ))
 }
 
@@ -197,6 +202,12 @@ fn is_refused_setting(code: Option<RDKafkaErrorCode>) -> bool {
                 | RDKafkaErrorCode::InvalidRequest
         )
     )
+}
+
+/// How long records are kept; -1 is for ever.
+fn retention_of(settings: &HashMap<String, String>) -> Option<Duration> {
+    let milliseconds = settings.get("retention.ms")?.parse().ok()?;
+    Some(Duration::from_millis(milliseconds))
 }
 
 /// What of these settings weakens a guarantee. A setting that the broker does not report is not judged.

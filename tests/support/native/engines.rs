@@ -9,11 +9,13 @@ use tokio::sync::OnceCell;
 
 use super::kafka::Kafka;
 use super::postgres::Postgres;
+use super::s3::S3;
 
-/// A broker and a database server.
+/// A broker, a database server and an S3 server.
 pub struct Engines {
     pub kafka: Kafka,
     pub postgres: Postgres,
+    pub s3: S3,
     folder: TempDir,
 }
 
@@ -59,12 +61,14 @@ impl Engines {
         Self {
             kafka: Kafka::prepare(home("kafka", kafka_at), kafka),
             postgres: Postgres::prepare(home("postgres", postgres_at), postgres),
+            s3: S3::prepare(home("s3", None)),
             folder,
         }
     }
 
-    /// Starts both.
+    /// Starts all of them.
     pub async fn start(&self) {
+        self.s3.start();
         self.kafka.start();
         self.postgres.start().await;
     }

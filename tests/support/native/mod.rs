@@ -1,10 +1,11 @@
-//! The native stack: Apache Kafka and PostgreSQL as processes of their own, and every service as one too.
+//! The native stack: Apache Kafka, PostgreSQL and an S3 server as processes of their own, and every service as one too.
 //!
 //! | module | what it gives |
 //! |---|---|
 //! | [`engines`] | one set of engines for a test binary, or a set of a test's own that it may mistreat |
 //! | [`kafka`] | a broker: started, killed, frozen; what its topics hold |
 //! | [`postgres`] | a server: started, killed; databases |
+//! | [`s3`] | an S3 server: started, killed, frozen; what its bucket holds |
 //! | [`server`] | the process of an engine |
 //! | [`stall`] | a proxy before the database that goes silent in the middle of a statement's rows |
 //! | [`fleet`] | the services: several of each, started, killed, frozen one by one |
@@ -13,6 +14,7 @@ pub mod engines;
 pub mod fleet;
 pub mod kafka;
 pub mod postgres;
+pub mod s3;
 pub mod server;
 pub mod stall;
 

@@ -60,6 +60,15 @@ impl ServerProcess {
             .kill();
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        let process = self.lock();
+        process
+            .as_ref()
+            .unwrap_or_else(|| panic!("{} is not up", self.name))
+            .pid()
+    }
+
     /// The process, if there is one, to be ended in its own way.
     pub fn take(&self) -> Option<Process> {
         self.lock().take()

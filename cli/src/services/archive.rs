@@ -1,0 +1,147 @@
+//! The object store that the settings name, and the archiver on it.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use wakelog_archive::{BucketState, ObjectStore};
+use wakelog_store::Store;
+
+use super::health::Health;
+use super::service_error;
+use super::supervisor::supervise;
+use crate::config::{S3Settings, Settings};
+use crate::exit::{Error, with_sources};
+
+/// The variables that other programs read the keys from.
+const ACCESS_KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
+const SECRET_KEY_VARIABLE: &str = "AWS_SECRET_ACCESS_KEY";
+
+/// The archive that the settings name; `None` if they name no bucket.
+pub(crate) fn configured(settings: &Settings) -> Result<Option<ObjectStore>, Error> {
+    let S3Settings {
+        endpoint,
+        bucket,
+        region,
+        access_key,
+        secret_key,
+        prefix,
+        path_style,
+        ..
+    } = &settings.s3;
+    let Some(bucket) = bucket else {
+        return Ok(None);
+    };
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let access_key = access_key.clone().or_else(|| variable(ACCESS_KEY_VARIABLE));
+    let secret_key = secret_key
+        .as_ref()
+        .map(|secret| secret.0.clone())
+        .or_else(|| variable(SECRET_KEY_VARIABLE));
+    let (Some(access_key), Some(secret_key)) = (access_key, secret_key) else {
+        return Err(
+            Error::usage(format!("bucket {bucket} is named, its access key or secret key is not")).or_hint(
+                "set WAKELOG_S3_ACCESS_KEY and WAKELOG_S3_SECRET_KEY, or s3_access_key and s3_secret_key in the file",
+            ),
+        );
+    };
+    let options = wakelog_archive::Options {
+        endpoint: endpoint.clone(),
+        access_key: Some(access_key),
+        secret_key: Some(secret_key),
+        path_style: *path_style,
+        prefix: prefix.clone(),
+        ..wakelog_archive::Options::new(region, bucket)
+    };
+    ObjectStore::new(options).map(Some).map_err(archive_error)
+}
+
+/// Says so unless the bucket is there and can be written to.
+pub(crate) async fn check(objects: &ObjectStore) -> Result<(), Error> {
+    match objects.check().await.map_err(archive_error)? {
+        BucketState::Ready => {}
+        other => return Err(unusable(&other)),
+    }
+    match objects.check_write().await.map_err(archive_error)? {
+        BucketState::Ready => Ok(()),
+        other => Err(unusable(&other)),
+    }
+}
+
+/// Why a bucket can't be used, with what to do about it.
+pub(crate) fn unusable(state: &BucketState) -> Error {
+    let (message, hint) = match state {
+        BucketState::Ready => ("the bucket can be used".to_owned(), "there is nothing to do"),
+        BucketState::Absent => (
+            "there is no such bucket".to_owned(),
+            "is --s3-bucket right? Wakelog creates no bucket",
+        ),
+        BucketState::Denied { reason } => (
+            format!("the object store refuses: {reason}"),
+            "are the keys right, and may they read, write, list and delete in the bucket?",
+        ),
+        BucketState::ReadOnly { reason } => (
+            format!("the object store takes no writes: {reason}"),
+            "history stays in the database until it does",
+        ),
+        BucketState::Unreachable { reason } => (
+            format!("the object store can't be reached: {reason}"),
+            "is it running, and is --s3-endpoint right?",
+        ),
+    };
+    Error::dependency(message).or_hint(hint)
+}
+
+/// The archive's error, with what to do about it.
+pub(crate) fn archive_error(error: wakelog_archive::Error) -> Error {
+    use wakelog_archive::Failure;
+    let message = with_sources(&error);
+    if matches!(error, wakelog_archive::Error::Configuration { .. }) {
+        return Error::usage(message).or_hint("`wakelog config` shows what is set");
+    }
+    let hint = match error.failure() {
+        Some(Failure::BucketNotFound) => "does the bucket exist? Wakelog creates none",
+        Some(Failure::Denied) => "may these keys read, write, list and delete in the bucket?",
+        Some(Failure::Unavailable) => "is the object store running, and is --s3-endpoint right?",
+        _ => "`wakelog doctor` looks at every dependency",
+    };
+    Error::dependency(message).or_hint(hint)
+}
+
+/// The archiver's options as the settings have them.
+pub(crate) fn options(
+    s3: &S3Settings,
+    topic: &str,
+    share: wakelog_archiver::Share,
+    retention: Option<Duration>,
+) -> wakelog_archiver::Options {
+    wakelog_archiver::Options {
+        valve_bytes: s3.valve_bytes,
+        spool_folder: s3.spool_dir.clone(),
+        retention,
+        ..wakelog_archiver::Options::new(topic, share)
+    }
+}
+
+/// Runs an archiver, again whenever it ends.
+pub(crate) async fn archiver(
+    options: wakelog_archiver::Options,
+    store: Store,
+    objects: ObjectStore,
+    health: Health,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let seen = health.clone();
+    supervise("archiver", health, shutdown, move |stop| {
+        let service = wakelog_archiver::Service::new(options.clone(), store.clone(), objects.clone());
+        let seen = seen.clone();
+        async move {
+            let service = service.map_err(|error| service_error("archiver", &error))?;
+            seen.set_archiver(service.status());
+            service
+                .run(stop)
+                .await
+                .map_err(|error| service_error("archiver", &error))
+        }
+    })
+    .await
+}
