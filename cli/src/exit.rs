@@ -74,7 +74,7 @@ impl From<wakelog_client::Error> for Error {
         use wakelog_client::Error as Client;
         let exit = match &error {
             Client::Refused { code, .. } => exit_of_refusal(*code, error.refusal_reason()),
-            Client::Unreachable { .. } | Client::GaveUp { .. } => Exit::Dependency,
+            Client::Unreachable { .. } | Client::NoRelay { .. } | Client::GaveUp { .. } => Exit::Dependency,
             Client::Endpoint { .. } | Client::Token => Exit::Usage,
             Client::EmptyEntry | Client::TooLarge { .. } => Exit::Refused,
             Client::Source { .. }
@@ -90,6 +90,9 @@ impl From<wakelog_client::Error> for Error {
             Client::Refused { code, .. } => hint_of_refusal(*code, error.refusal_reason()),
             Client::Unreachable { .. } => {
                 Some("is `wakelog up` running there? `wakelog doctor` looks at every dependency")
+            }
+            Client::NoRelay { .. } => {
+                Some("name `wakelog ingest` with --relay, the reconstructor with --server")
             }
             Client::GaveUp { .. } => Some("`wakelog doctor` says what is away"),
             Client::CutShort { .. } | Client::LengthMismatch { .. } | Client::DigestMismatch { .. } => {

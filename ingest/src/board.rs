@@ -54,6 +54,14 @@ impl Board {
         next_offset(&self.progress.borrow(), partition)
     }
 
+    /// The same, if the progress was ever read.
+    pub(crate) fn known_next_offset(&self, partition: i32) -> Option<i64> {
+        let posted_at = *self.posted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        // Posted a moment before the progress itself: then it is read once more.
+        let progress = self.progress.borrow();
+        (posted_at.is_some() && !progress.is_empty()).then(|| next_offset(&progress, partition))
+    }
+
     /// Waits until the persister's next offset is at least `target`. False: the bound passed.
     pub(crate) async fn wait_for_offset(&self, partition: i32, target: i64, bound: Duration) -> bool {
         let deadline = Instant::now() + bound;

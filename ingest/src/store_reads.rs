@@ -27,15 +27,24 @@ impl Ingest {
             return Ok(());
         }
         let read_at = Instant::now();
-        // Read before the standing, so that whatever lies below it is in the standing.
-        let next_offset = self.board.next_offset(lane.identity.partition);
-        let store = self.store.clone();
+        let partition = lane.identity.partition;
+        let known = self.board.known_next_offset(partition);
+        let (store, topic) = (self.store.clone(), self.options.topic.clone());
         let lifetime = lane.identity.lifetime;
-        let cursors = bounded(self.options.read_wait, "the hot tail", async move {
-            store.lifetime_cursors(&[lifetime]).await
+        let read = bounded(self.options.read_wait, "the hot tail", async move {
+            // Read before the standing, so that whatever lies below it is in the standing. A process that is new must not
+            // take it for zero: a delivery of a log that was made again would look like one of the log that was folded.
+            let next_offset = match known {
+                Some(next_offset) => next_offset,
+                None => store
+                    .progress(&topic, partition)
+                    .await?
+                    .map_or(0, |progress| progress.next_offset),
+            };
+            Ok::<_, wakelog_store::Error>((next_offset, store.lifetime_cursors(&[lifetime]).await?))
         });
+        let (next_offset, cursors) = read.await?;
         let standing = cursors
-            .await?
             .iter()
             .find(|cursor| cursor.lifetime_id == lifetime)
             .map(Standing::from);

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 use wakelog_model::SessionId;
 use wakelog_proto::v1::{ExportSessionResponse, ResumeBody, ResumeBodyClose};
 
-use crate::body::{PageSource, PartReader, Range};
+use crate::body::{PartReader, Range};
 use crate::chunks::Chunks;
 use crate::core::{Core, body_start};
 use crate::outlet::Outlet;
@@ -49,8 +49,8 @@ impl Core {
 }
 
 /// Hands out all of a body but its close.
-pub(crate) async fn send_body<S: PageSource, T>(
-    mut reader: PartReader<S>,
+pub(crate) async fn send_body<T>(
+    mut reader: PartReader,
     range: Range,
     outlet: &Outlet<T>,
     message: impl Fn(ResumeBody) -> T,
@@ -96,7 +96,7 @@ mod tests {
     use crate::fixtures::{Pages, entry, session};
     use crate::outlet::outlet;
 
-    fn reader(pages: &Pages, range: Range) -> PartReader<Pages> {
+    fn reader(pages: &Pages, range: Range) -> PartReader {
         PartReader::new(pages.clone(), range, Rule::Body, PART_SIZE)
     }
 

@@ -99,10 +99,10 @@ impl PageSource for Pages {
             if after.is_some_and(|after| (row.entry_seq, row.part) <= after) {
                 continue;
             }
-            if !page.is_empty() && bytes + row.body.len() > max_bytes {
+            if !page.is_empty() && bytes + row.plain_length as usize > max_bytes {
                 break;
             }
-            bytes += row.body.len();
+            bytes += row.plain_length as usize;
             page.push(row.clone());
         }
         Ok(page)

@@ -25,7 +25,7 @@ pub struct Options {
     pub max_bodies: usize,
     /// Tails in flight.
     pub max_tails: usize,
-    /// Stored bytes of a page of parts. A body holds at most two pages.
+    /// Plain bytes of a page of parts. A body holds at most four pages.
     pub page_bytes: usize,
     /// How long a receiver may take nothing before its stream is ended.
     pub receiver_timeout: Duration,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::postgres::Database;
-use crate::ran::{DEPENDENCY, DONE, Ran, import, resume, run};
+use crate::ran::{DEPENDENCY, DONE, Ran, USAGE, import, resume, run};
 use crate::support::embedded::EmbeddedStack as Stack;
 
 /// Every way in which a schema can be wrong is told apart, by whoever meets it.
@@ -83,6 +83,16 @@ async fn migrate_brings_a_schema_up_to_date() {
         .with(DEPENDENCY)
         .saying(&["the database can't be reached", "--database-url"]);
     assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+
+    let missing = format!("{}_missing", database.url);
+    run(stack.command().args(["migrate", "--database-url", &missing]))
+        .with(DEPENDENCY)
+        .saying(&["_missing\" does not exist\n", "createdb"]);
+    run(stack
+        .command()
+        .args(["migrate", "--database-url", "mysql://me@127.0.0.1/x"]))
+    .with(USAGE)
+    .saying(&["postgres://", "--database-url"]);
 }
 
 /// The embedded log with a database of its own: what was written comes back, also over a restart.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use crate::ran::{
-    DONE, NOT_FOUND, REFUSED, USAGE, client, import, keys, resume, run, run_with_input, show, wait_until,
+    DEPENDENCY, DONE, NOT_FOUND, REFUSED, USAGE, client, import, keys, resume, run, run_with_input, show,
+    wait_until,
 };
 use crate::support::embedded::EmbeddedStack as Stack;
 
@@ -67,6 +68,41 @@ async fn byte_exact_for_appended_lines() {
     client(&stack, &["append", &session, "absent"]).with(NOT_FOUND);
     assert!(stack.stop().success());
     stack.verify();
+}
+
+/// A writer that reaches no relay says so before anything is opened or bound; one that can be reached is enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_opened_for_a_writer_that_reaches_no_relay() {
+    let mut stack = Stack::start().await;
+    let file = stack.folder().join("file");
+    std::fs::write(&file, b"one\n").unwrap();
+    let import = |relays: &str| {
+        client(
+            &stack,
+            &["import", file.to_str().unwrap(), "--json", "--relay", relays],
+        )
+    };
+    let nobody = "http://127.0.0.1:1";
+    import(nobody)
+        .with(DEPENDENCY)
+        .saying(&["no relay", nobody, "refused"]);
+    let listed = client(&stack, &["sessions", "ls", "--json"]).with(DONE);
+    assert_eq!(listed.stdout, b"");
+
+    let object = import(&format!("{nobody},{}", stack.endpoint()))
+        .with(DONE)
+        .object();
+    let session = object["session_id"].as_str().unwrap();
+    let append = ["append", session, file.to_str().unwrap(), "--relay", nobody];
+    client(&stack, &append)
+        .with(DEPENDENCY)
+        .saying(&["no relay", nobody]);
+    let lifetimes = show(&stack, session)["lifetimes"].as_array().unwrap().len();
+    assert_eq!(lifetimes, 1, "nothing was bound");
+
+    let doctor = client(&stack, &["doctor", "--relay", nobody]).with(DEPENDENCY);
+    assert!(doctor.text().contains(nobody), "{}", doctor.text());
+    assert!(stack.stop().success());
 }
 
 /// Without -f a tail ends by itself; with it, it goes on with what is written later.

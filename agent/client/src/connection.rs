@@ -6,7 +6,9 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
+use wakelog_proto::v1::CommitConversationFrameRequest;
+use wakelog_proto::v1::relay_service_client::RelayServiceClient;
 use wakelog_proto::v1::sessions_service_client::SessionsServiceClient;
 
 use crate::Error;
@@ -33,14 +35,21 @@ pub struct Connection {
     channel: Channel,
     /// Other servers of the same, connected to if they are needed.
     others: Vec<Channel>,
-    relays: Vec<Channel>,
+    relays: Vec<Relay>,
     bearer: Bearer,
+}
+
+/// A relay, and where it is.
+#[derive(Debug, Clone)]
+struct Relay {
+    endpoint: String,
+    channel: Channel,
 }
 
 /// The relays of a writer: it uses one, and goes to the next when that one breaks.
 #[derive(Debug, Clone)]
 pub struct Relays {
-    channels: Vec<Channel>,
+    relays: Vec<Relay>,
     current: usize,
     sessions: Vec<Channel>,
     renewing: usize,
@@ -49,12 +58,17 @@ pub struct Relays {
 impl Relays {
     /// The relay in use.
     pub(crate) fn current(&self) -> Channel {
-        self.channels[self.current].clone()
+        self.relays[self.current].channel.clone()
+    }
+
+    /// Where the relay in use is.
+    pub(crate) fn current_endpoint(&self) -> &str {
+        &self.relays[self.current].endpoint
     }
 
     /// Goes to the next relay; with only one there is nothing to go to.
     pub(crate) fn fail_over(&mut self) {
-        self.current = (self.current + 1) % self.channels.len();
+        self.current = (self.current + 1) % self.relays.len();
     }
 
     /// Where the lifetime token is renewed.
@@ -110,10 +124,13 @@ impl Connection {
     /// Names the relays, as a comma-separated list, if they are not served together with the sessions. They are connected
     /// to when they are used: one that is away now may be back by then.
     pub fn with_relays(mut self, endpoints: &str) -> Result<Self, Error> {
-        let channels = endpoints
-            .split(',')
-            .map(|endpoint| Ok(transport(endpoint.trim())?.connect_lazy()));
-        self.relays = channels.collect::<Result<_, Error>>()?;
+        let relays = endpoints.split(',').map(str::trim).map(|endpoint| {
+            Ok(Relay {
+                endpoint: endpoint.to_owned(),
+                channel: transport(endpoint)?.connect_lazy(),
+            })
+        });
+        self.relays = relays.collect::<Result<_, Error>>()?;
         Ok(self)
     }
 
@@ -129,12 +146,8 @@ impl Connection {
 
     /// Where a writer sends its entries.
     pub fn relays(&self) -> Relays {
-        let channels = match self.relays.as_slice() {
-            [] => vec![self.channel.clone()],
-            named => named.to_vec(),
-        };
         Relays {
-            channels,
+            relays: self.named_relays(),
             current: 0,
             sessions: [std::slice::from_ref(&self.channel), &self.others].concat(),
             renewing: 0,
@@ -143,12 +156,55 @@ impl Connection {
 
     /// The first relay itself, without a token.
     pub fn relay_channel(&self) -> Channel {
-        self.relays.first().unwrap_or(&self.channel).clone()
+        self.named_relays().swap_remove(0).channel
+    }
+
+    /// Whether each relay can be reached and takes entries; in the order in which a writer tries them.
+    pub async fn check_relays(&self) -> Vec<(String, Result<(), Error>)> {
+        let mut checked = Vec::new();
+        for relay in self.named_relays() {
+            let outcome = check_relay(&relay).await;
+            checked.push((relay.endpoint, outcome));
+        }
+        checked
+    }
+
+    fn named_relays(&self) -> Vec<Relay> {
+        if !self.relays.is_empty() {
+            return self.relays.clone();
+        }
+        vec![Relay {
+            endpoint: self.endpoint.clone(),
+            channel: self.channel.clone(),
+        }]
     }
 
     /// The sessions service with the caller's token.
     pub fn sessions(&self) -> Sessions {
         SessionsServiceClient::with_interceptor(self.channel.clone(), self.bearer.clone())
+    }
+}
+
+/// Asks for what a relay refuses to everybody: a frame without a token. Any refusal but "no such service" will do.
+async fn check_relay(relay: &Relay) -> Result<(), Error> {
+    let unreachable = |reason: String| Error::Unreachable {
+        endpoint: relay.endpoint.clone(),
+        waited: CONNECT_TIMEOUT,
+        reason,
+    };
+    let mut client = RelayServiceClient::new(relay.channel.clone());
+    let asking = client.commit_conversation_frame(CommitConversationFrameRequest::default());
+    let answer = tokio::time::timeout(CONNECT_TIMEOUT, asking).await;
+    match answer.map_err(|_| unreachable("no answer".to_owned()))? {
+        Err(status) if status.code() == Code::Unimplemented => Err(Error::NoRelay {
+            endpoint: relay.endpoint.clone(),
+        }),
+        // A status with a source was made here, of a connection that failed.
+        Err(status) => match std::error::Error::source(&status) {
+            Some(source) => Err(unreachable(innermost(source))),
+            None => Ok(()),
+        },
+        Ok(_) => Ok(()),
     }
 }
 

@@ -29,13 +29,21 @@ pub enum Error {
         /// What the last try said.
         reason: String,
     },
+    /// The server is there and takes no entries.
+    #[error("{endpoint} takes no entries: it is no relay")]
+    NoRelay {
+        /// Where it is.
+        endpoint: String,
+    },
     /// A writer went on trying until its time was over. Its unacknowledged entries may or may not be durable.
-    #[error("no progress for {} s, {unacked_entries} entries are not acknowledged: {reason}", .waited.as_secs())]
+    #[error("no progress for {} s, {unacked_entries} entries are not acknowledged, last tried at {relay}: {reason}", .waited.as_secs())]
     GaveUp {
         /// How many entries are not acknowledged.
         unacked_entries: usize,
         /// For how long it tried.
         waited: Duration,
+        /// The relay that it tried last.
+        relay: String,
         /// What the last try said.
         reason: String,
     },

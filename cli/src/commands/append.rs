@@ -9,7 +9,7 @@ use wakelog_contract::Exit;
 
 use super::import::end_lifetime;
 use super::writer_state::WriterState;
-use super::{connect, open_writer, session_id};
+use super::{connect_to_write, open_writer, session_id};
 use crate::args::AppendArgs;
 use crate::config::Settings;
 use crate::exit::Error;
@@ -18,7 +18,7 @@ use crate::output::{print, print_json};
 pub(crate) async fn run(settings: &Settings, args: &AppendArgs) -> Result<Exit, Error> {
     let session_id = session_id(&args.session)?;
     let mut lines = open(&args.file).await?;
-    let connection = connect(settings).await?;
+    let connection = connect_to_write(settings).await?;
     let mut state = WriterState::open(&session_id)?;
     let (grant, nonce) = state
         .attach(&connection.sessions(), args.take_over)
@@ -29,7 +29,7 @@ pub(crate) async fn run(settings: &Settings, args: &AppendArgs) -> Result<Exit, 
             )
         })?;
     let lifetime_id = grant.lifetime_id.clone();
-    let mut writer = open_writer(settings, &connection, grant, nonce).await?;
+    let mut writer = open_writer(&connection, grant, nonce).await?;
     let mut entries = 0_u64;
     let mut length = 0_u64;
     let limit = writer.max_entry_bytes();

@@ -14,7 +14,7 @@ use wakelog_proto::v1::{
 };
 
 use super::writer_state::WriterState;
-use super::{call, connect, open_writer};
+use super::{call, connect_to_write, open_writer};
 use crate::args::ImportArgs;
 use crate::config::Settings;
 use crate::exit::Error;
@@ -22,7 +22,7 @@ use crate::output::{print, print_json, progress};
 
 pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, Error> {
     let length = length_of(&args.file)?;
-    let connection = connect(settings).await?;
+    let connection = connect_to_write(settings).await?;
     let request_id = args
         .request_id
         .clone()
@@ -50,7 +50,7 @@ pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, 
         check_same(&connection, &session_id, &args.file).await?;
         held
     } else {
-        let sent = send(settings, &connection, &session_id, &args.file, length).await;
+        let sent = send(&connection, &session_id, &args.file, length).await;
         sent.map_err(|error| {
             error.or_hint(format!(
                 "session {session_id} was opened and does not hold the file"
@@ -113,17 +113,11 @@ async fn check_same(connection: &Connection, session_id: &str, file: &Path) -> R
     .or_hint("another --request-id, or none, imports into a session of its own"))
 }
 
-async fn send(
-    settings: &Settings,
-    connection: &Connection,
-    session_id: &str,
-    file: &Path,
-    length: u64,
-) -> Result<u64, Error> {
+async fn send(connection: &Connection, session_id: &str, file: &Path, length: u64) -> Result<u64, Error> {
     let mut state = WriterState::open(session_id)?;
     let (grant, nonce) = state.attach(&connection.sessions(), false).await?;
     let lifetime_id = grant.lifetime_id.clone();
-    let mut writer = open_writer(settings, connection, grant, nonce).await?;
+    let mut writer = open_writer(connection, grant, nonce).await?;
     if length > writer.max_entry_bytes() {
         return Err(wakelog_client::Error::TooLarge {
             length,

@@ -78,9 +78,31 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Connection, Error> {
     Target::find(settings)?.connect().await
 }
 
+/// The same for a command that writes. That no relay can be reached is said before anything is opened or bound: a writer
+/// would try for minutes, and leave a session that holds nothing.
+pub(crate) async fn connect_to_write(settings: &Settings) -> Result<Connection, Error> {
+    let connection = with_relays(settings, connect(settings).await?)?;
+    let mut first_error = None;
+    for (_, checked) in connection.check_relays().await {
+        match checked {
+            Ok(()) => return Ok(connection),
+            Err(error) => first_error.get_or_insert(error),
+        };
+    }
+    let error = first_error.ok_or_else(|| Error::usage("no relay is named"))?;
+    Err(Error::from(error).while_doing("no relay"))
+}
+
+/// The connection with the relays that the settings name, if they do.
+pub(crate) fn with_relays(settings: &Settings, connection: Connection) -> Result<Connection, Error> {
+    match &settings.relay {
+        Some(relays) => Ok(connection.with_relays(relays)?),
+        None => Ok(connection),
+    }
+}
+
 /// Opens a writer whose entries count once they are folded: what is reported can be resumed.
 pub(crate) async fn open_writer(
-    settings: &Settings,
     connection: &Connection,
     grant: LifetimeGrant,
     nonce: WriterNonce,
@@ -89,11 +111,7 @@ pub(crate) async fn open_writer(
         ack_level: AckLevel::Store,
         ..WriterOptions::default()
     };
-    let relays = match &settings.relay {
-        Some(relays) => connection.clone().with_relays(relays)?.relays(),
-        None => connection.relays(),
-    };
-    Ok(Writer::open(relays, grant, nonce, options).await?)
+    Ok(Writer::open(connection.relays(), grant, nonce, options).await?)
 }
 
 /// The token in a token file: the last word of its first line that is not a comment, so that both a bare token and a line

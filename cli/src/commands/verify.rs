@@ -102,7 +102,9 @@ fn verify_error(error: wakelog_persister::Error) -> Error {
         wakelog_persister::Error::Store(error) => store_error(error),
         wakelog_persister::Error::Stream(error) => stream_error(error),
         error @ (wakelog_persister::Error::LogHeadEaten { .. }
-        | wakelog_persister::Error::LogTooShort { .. }) => Error::dependency(with_sources(&error)),
+        | wakelog_persister::Error::LogTooShort { .. }) => Error::dependency(with_sources(&error)).or_hint(
+            "`wakelog doctor` with the same --brokers and --database-url says what happened to the log",
+        ),
         error => Error::failed(with_sources(&error)),
     }
 }

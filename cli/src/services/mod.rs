@@ -91,9 +91,15 @@ pub(crate) fn stream_options(settings: &Settings) -> Result<wakelog_stream::Opti
 /// The store's error, with what to do about it.
 pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
     use wakelog_store::Error as Store;
+    if matches!(error, Store::Configuration { .. }) {
+        return Error::usage(with_sources(&error)).or_hint("--database-url is postgres://user@host/database");
+    }
     let hint = match &error {
         Store::Unreachable { .. } | Store::PoolTimedOut => {
             "is the database running, and is --database-url right?"
+        }
+        Store::ConnectionRefused { .. } => {
+            "it runs: are user, password and database of --database-url right? Wakelog creates no database, `createdb` does"
         }
         Store::SchemaNewer { .. } => "a newer wakelog migrated this database: use that version",
         Store::MigrationMissing { .. } => "run `wakelog migrate`",
@@ -106,6 +112,9 @@ pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
 pub(crate) fn stream_error(error: wakelog_stream::Error) -> Error {
     let hint = match &error {
         wakelog_stream::Error::Unreachable { .. } => "is the broker running, and is --brokers right?",
+        wakelog_stream::Error::NoTopic { .. } => {
+            "is --topic right? The first service that starts creates a topic; one that has gone is not made again"
+        }
         _ => "`wakelog doctor` looks at every dependency",
     };
     Error::dependency(with_sources(&error)).or_hint(hint)

@@ -11,7 +11,7 @@ use crate::rows::PartRow;
 use crate::{Error, Store};
 
 /// Parts of one page, at most, however small they are.
-const MAX_PAGE_ROWS: i64 = 1_024;
+const MAX_PAGE_ROWS: i64 = 4_096;
 
 const ENTRY: During = During::Statement("entry");
 
@@ -32,11 +32,12 @@ macro_rules! page {
 
 impl Store {
     /// The parts after `after` up to the entry `last_entry_seq`, by entry and part: as many as fit into `max_bytes` of
-    /// stored bodies, at least one if there is any, and never more than 1,024.
+    /// plain bytes, at least one if there is any, and never more than 4,096.
     ///
     /// No cursor: nothing is held between two pages. The server adds up the lengths, so no body that does not fit is
     /// read or sent. It does so for the page as a whole first, which costs a tenth of adding them up row by row; what is
-    /// stored never changes, so a page that fits then still does.
+    /// stored never changes, so a page that fits then still does. Plain bytes and not stored ones: whoever decodes a page
+    /// must know what it can grow to.
     pub async fn parts_page(
         &self,
         session: SessionId,
@@ -50,7 +51,7 @@ impl Store {
         let max_bytes = clamp_bigint(count(max_bytes));
         let mut connection = self.acquire().await?;
         let whole_page: i64 = sqlx::query_scalar(concat!(
-            "SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM (SELECT body ",
+            "SELECT coalesce(sum(plain_length), 0)::bigint FROM (SELECT plain_length ",
             page!(),
             ") AS page"
         ))
@@ -70,7 +71,7 @@ impl Store {
                 part_columns!(),
                 " FROM (SELECT page.*,
                           row_number() OVER running AS row_of_page,
-                          sum(octet_length(body)) OVER running AS bytes_so_far
+                          sum(plain_length) OVER running AS bytes_so_far
                    FROM (SELECT * ",
                 page!(),
                 ") AS page

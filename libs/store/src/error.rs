@@ -56,6 +56,12 @@ pub enum Error {
         /// What the last attempt met.
         reason: String,
     },
+    /// The server answers and takes no connection with these options: no such database, wrong user or password.
+    #[error("the database refuses the connection: {reason}")]
+    ConnectionRefused {
+        /// What the server said.
+        reason: String,
+    },
     /// No connection was free within the time, or none could be made.
     #[error("no database connection within the time allowed")]
     PoolTimedOut,
@@ -190,6 +196,7 @@ impl Error {
             Self::Database(_)
             | Self::Configuration { .. }
             | Self::Unreachable { .. }
+            | Self::ConnectionRefused { .. }
             | Self::PoolTimedOut
             | Self::Closed
             | Self::Fenced { .. }
@@ -234,9 +241,7 @@ pub(crate) fn convert(during: During, error: sqlx::Error) -> Error {
         _ => {}
     }
     match during {
-        During::Acquire => Error::Unreachable {
-            reason: error.to_string(),
-        },
+        During::Acquire => connection_error(&error),
         During::Commit if is_rolled_back_at_commit(&error) => Error::BatchAborted(error),
         During::Commit => Error::CommitUnknown {
             reason: error.to_string(),
@@ -253,6 +258,23 @@ pub(crate) fn convert(during: During, error: sqlx::Error) -> Error {
         }
         During::Statement(what) => convert_statement(what, error).unwrap_or_else(Error::Database),
         During::Batch(what) => convert_statement(what, error).unwrap_or_else(Error::BatchAborted),
+    }
+}
+
+/// Why there is no connection. A server that is starting or has none left is away; one that knows neither the user nor the
+/// database will not know them later.
+pub(crate) fn connection_error(error: &sqlx::Error) -> Error {
+    let sqlx::Error::Database(refused) = error else {
+        return Error::Unreachable {
+            reason: error.to_string(),
+        };
+    };
+    // Without the place in the server's source, which sqlx adds.
+    let reason = refused.message().to_owned();
+    let code = sqlstate(refused.as_ref());
+    match code.starts_with(CLASS_INVALID_AUTHORIZATION) || code.starts_with(CLASS_INVALID_CATALOG) {
+        true => Error::ConnectionRefused { reason },
+        false => Error::Unreachable { reason },
     }
 }
 

@@ -9,6 +9,8 @@ use sqlx::{ConnectOptions as _, PgConnection, PgPool};
 
 use crate::Error;
 
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+
 /// Where the database is, and how long to wait for it.
 #[derive(Clone)]
 pub struct Options {
@@ -55,6 +57,15 @@ impl Options {
     }
 
     pub(crate) fn connect_options(&self) -> Result<PgConnectOptions, Error> {
+        // sqlx takes any scheme for its own.
+        if !SCHEMES.iter().any(|scheme| self.url.starts_with(scheme)) {
+            return Err(Error::Configuration {
+                reason: format!(
+                    "the database URL must start with {} or {}",
+                    SCHEMES[0], SCHEMES[1]
+                ),
+            });
+        }
         let options = PgConnectOptions::from_str(&self.url).map_err(|error| Error::Configuration {
             reason: error.to_string(),
         })?;

@@ -8,7 +8,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Transaction};
 use tokio::time::timeout;
 
-use crate::error::{During, convert};
+use crate::error::{During, connection_error, convert};
 use crate::options::{Options, SessionSettings};
 use crate::{Effect, Error};
 
@@ -103,7 +103,7 @@ impl Store {
             Err(error) => return error,
         };
         let reason = match timeout(DIAGNOSIS_BOUND, PgConnection::connect_with(&options)).await {
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => return connection_error(&error),
             Ok(Ok(connection)) => {
                 if let Err(error) = connection.close().await {
                     tracing::debug!(%error, "closing a diagnostic connection failed");

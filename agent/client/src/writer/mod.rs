@@ -311,6 +311,7 @@ impl Writer {
     /// Decides what a broken stream means, and waits before the next try if there is one.
     async fn recover(&mut self, broken: Broken) -> Result<(), Error> {
         self.link = None;
+        let relay = self.relays.current_endpoint().to_owned();
         let (reason, delay) = match broken {
             Broken::Final(error) => return Err(error),
             Broken::Lost(reason) => {
@@ -352,12 +353,14 @@ impl Writer {
             return Err(Error::GaveUp {
                 unacked_entries: self.held.len(),
                 waited,
+                relay,
                 reason,
             });
         }
         warn!(
             unacked = self.held.len(),
             delay_ms = delay.as_millis() as u64,
+            relay,
             reason,
             "stream broke, connecting again"
         );

@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use wakelog_client::Connection;
 use wakelog_proto::v1::ListSessionsRequest;
 
 use super::Finding;
-use crate::commands::Target;
+use crate::commands::{Target, with_relays};
 use crate::config::Settings;
 use crate::exit::Error;
 use crate::services::{loopback, ports};
 
 const SERVER: &str = "server";
+const RELAY: &str = "relay";
 const READINESS: &str = "readiness";
 
 /// How long an answer may take.
@@ -26,17 +28,38 @@ pub(super) async fn server(settings: &Settings) -> Vec<Finding> {
         Ok(target) => target,
         Err(error) => return vec![Finding::error(SERVER, error)],
     };
-    let address = target.server.clone();
-    let connection = match target.connect().await {
-        Ok(connection) => connection,
-        Err(error) => return vec![Finding::error(SERVER, error)],
-    };
+    let servers = target.server.split(',').map(str::trim).map(|address| Target {
+        server: address.to_owned(),
+        token: target.token.clone(),
+    });
+    let mut findings = Vec::new();
+    let mut relays_seen = false;
+    for server in servers {
+        let connection = match server.connect().await {
+            Ok(connection) => connection,
+            Err(error) => {
+                findings.push(Finding::error(SERVER, error));
+                continue;
+            }
+        };
+        findings.push(answers(&connection).await);
+        if !relays_seen {
+            relays_seen = true;
+            findings.extend(relays(settings, connection).await);
+        }
+    }
+    findings
+}
+
+/// Whether one server answers and takes the token.
+async fn answers(connection: &Connection) -> Finding {
+    let address = connection.endpoint();
     let mut sessions = connection.sessions();
     let request = ListSessionsRequest {
         page_size: 1,
         ..ListSessionsRequest::default()
     };
-    let finding = match tokio::time::timeout(PATIENCE, sessions.list_sessions(request)).await {
+    match tokio::time::timeout(PATIENCE, sessions.list_sessions(request)).await {
         Ok(Ok(_)) => Finding::ok(SERVER, format!("{address} answers and takes the token")),
         Ok(Err(status)) => Finding::error(SERVER, Error::from(status).while_doing(address)),
         Err(_) => Finding::fail(
@@ -44,8 +67,22 @@ pub(super) async fn server(settings: &Settings) -> Vec<Finding> {
             format!("{address} gave no answer within {PATIENCE:?}"),
             "look at its logs and at its /readyz",
         ),
+    }
+}
+
+/// Whether the relays take entries: those that are named, else the server itself.
+async fn relays(settings: &Settings, connection: Connection) -> Vec<Finding> {
+    let connection = match with_relays(settings, connection) {
+        Ok(connection) => connection,
+        Err(error) => return vec![Finding::error(RELAY, error)],
     };
-    vec![finding]
+    let checked = connection.check_relays().await.into_iter();
+    checked
+        .map(|(address, outcome)| match outcome {
+            Ok(()) => Finding::ok(RELAY, format!("{address} takes entries")),
+            Err(error) => Finding::error(RELAY, Error::from(error)),
+        })
+        .collect()
 }
 
 pub(super) async fn readiness(settings: &Settings) -> Vec<Finding> {

@@ -72,14 +72,14 @@ async fn a_page_is_bounded_by_bytes_and_by_rows_and_is_never_empty_before_the_en
     let store = database.store().await;
     let mut owner = Owner::claim(&store).await;
     let mut writes = session_with_entries(session(1), &[]);
-    writes.parts = (1..=2_100)
+    writes.parts = (1..=9_000)
         .map(|entry_seq| part(session(1), entry_seq, 0, b"0123456789"))
         .collect();
     owner.write(writes).await;
 
     let lengths = async |max_bytes| {
         store
-            .parts_page(session(1), None, 2_100, max_bytes)
+            .parts_page(session(1), None, 9_000, max_bytes)
             .await
             .unwrap()
             .len()
@@ -88,12 +88,12 @@ async fn a_page_is_bounded_by_bytes_and_by_rows_and_is_never_empty_before_the_en
     assert_eq!(lengths(9).await, 1);
     assert_eq!(lengths(20).await, 2);
     assert_eq!(lengths(29).await, 2);
-    assert_eq!(lengths(usize::MAX).await, 1_024);
-    let (parts, pages) = read_all(&store, 2_100, usize::MAX).await;
-    assert_eq!((parts.len(), pages), (2_100, 3));
+    assert_eq!(lengths(usize::MAX).await, 4_096);
+    let (parts, pages) = read_all(&store, 9_000, usize::MAX).await;
+    assert_eq!((parts.len(), pages), (9_000, 3));
     assert!(
         store
-            .parts_page(session(1), Some((2_100, 0)), 2_100, 1)
+            .parts_page(session(1), Some((9_000, 0)), 9_000, 1)
             .await
             .unwrap()
             .is_empty()

@@ -47,18 +47,23 @@ async fn a_server_that_says_nothing_is_unreachable_within_the_bound() {
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_exist_is_unreachable() {
+async fn a_database_that_does_not_exist_is_a_refused_connection() {
     let url = format!("{}_missing", Database::empty().await.url);
     let error = refused(url).await;
     assert!(
-        matches!(&error, Error::Unreachable { reason } if reason.contains("does not exist")),
+        matches!(&error, Error::ConnectionRefused { reason } if reason.ends_with("does not exist")),
         "{error}"
     );
 }
 
 #[tokio::test]
 async fn options_that_make_no_sense_are_refused() {
-    for url in ["", "not a url", "postgres://user:hunter2@host:notaport/x"] {
+    for url in [
+        "",
+        "not a url",
+        "postgres://user:hunter2@host:notaport/x",
+        "mysql://user:hunter2@127.0.0.1/x",
+    ] {
         let error = refused(url.to_owned()).await;
         assert!(matches!(error, Error::Configuration { .. }), "{error}");
     }
