@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 const PROTO_FILES: &[&str] = &[
     "wakelog/v1/agent.proto",
+    "wakelog/v1/archive.proto",
     "wakelog/v1/fold_state.proto",
     "wakelog/v1/record.proto",
     "wakelog/v1/refusal.proto",

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `agent.proto` | what an agent emits |
+//! | `archive.proto` | the index of an archived segment |
 //! | `relay.proto` | the durable lane: unary commit, pipelined commit of parts |
 //! | `sessions.proto` | sessions, lifetimes, resume bodies |
 //! | `record.proto` | the values of the transcript topic |

@@ -1,0 +1,131 @@
+//! Reading entries of a segment from the object store: the segment's reader says which bytes it needs, this fetches them.
+
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+
+use crate::Error;
+use crate::names::SegmentKey;
+use crate::objects::ObjectStore;
+use crate::segment::{
+    IndexRead, ReaderStep, SegmentIndex, SegmentPart, SegmentReader, first_index_range, read_index,
+};
+
+/// Reads the index of a segment whose object has `object_bytes` bytes.
+pub async fn fetch_index(
+    objects: &ObjectStore,
+    key: SegmentKey,
+    object_bytes: u64,
+) -> Result<SegmentIndex, Error> {
+    let name = key.to_string();
+    let mut range = first_index_range(object_bytes);
+    loop {
+        let end = objects.get_range(&name, range.clone()).await?;
+        match read_index(&key, object_bytes, &end)? {
+            IndexRead::Index(index) => return Ok(index),
+            // Each time it is more, and never more than the object.
+            IndexRead::Wanted(wanted) if wanted.start < range.start => range = wanted,
+            IndexRead::Wanted(wanted) => {
+                return Err(Error::Bug(format!(
+                    "segment {name}: bytes {} to {} are wanted once more",
+                    wanted.start, wanted.end
+                )));
+            }
+        }
+    }
+}
+
+/// Reads some entries of one segment, in order. Holds what one request fetches, a frame, and what it hands out.
+pub struct SegmentFetch {
+    objects: ObjectStore,
+    name: String,
+    /// Absent after an error.
+    reader: Option<SegmentReader>,
+}
+
+/// What a reader has to say before it needs bytes, or before enough is there.
+struct Stepped {
+    reader: SegmentReader,
+    parts: Vec<SegmentPart>,
+    wanted: Option<std::ops::Range<u64>>,
+}
+
+impl SegmentFetch {
+    /// Reads the segment's index, and gets ready for the entries `first` to `last`. [`Error::NotInSegment`] if it lacks one
+    /// of them.
+    pub async fn open(
+        objects: &ObjectStore,
+        key: SegmentKey,
+        object_bytes: u64,
+        first: u64,
+        last: u64,
+    ) -> Result<Self, Error> {
+        let index = Arc::new(fetch_index(objects, key, object_bytes).await?);
+        Self::with_index(objects, key, index, first, last)
+    }
+
+    /// The same with an index that is known.
+    pub fn with_index(
+        objects: &ObjectStore,
+        key: SegmentKey,
+        index: Arc<SegmentIndex>,
+        first: u64,
+        last: u64,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            objects: objects.clone(),
+            name: key.to_string(),
+            reader: Some(SegmentReader::new(key, index, first, last)?),
+        })
+    }
+
+    /// The next parts, about `max_bytes` plain bytes of them and at least one; none once all were handed out. After an error
+    /// there is nothing more to be had.
+    pub async fn next_parts(&mut self, max_bytes: usize) -> Result<Vec<SegmentPart>, Error> {
+        let mut parts = Vec::new();
+        loop {
+            let Some(reader) = self.reader.take() else {
+                return Err(Error::Bug(format!(
+                    "segment {} is read on after an error",
+                    self.name
+                )));
+            };
+            // Decompressing takes milliseconds a frame.
+            let stepped = spawn_blocking(move || step(reader, parts, max_bytes))
+                .await
+                .map_err(|error| Error::Bug(format!("reading a segment ended: {error}")))??;
+            parts = stepped.parts;
+            let mut reader = stepped.reader;
+            if let Some(wanted) = stepped.wanted.clone() {
+                reader.supply(self.objects.get_range(&self.name, wanted).await?)?;
+            }
+            self.reader = Some(reader);
+            if stepped.wanted.is_none() {
+                return Ok(parts);
+            }
+        }
+    }
+}
+
+fn step(mut reader: SegmentReader, mut parts: Vec<SegmentPart>, max_bytes: usize) -> Result<Stepped, Error> {
+    let mut bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
+    let mut wanted = None;
+    while parts.is_empty() || bytes < max_bytes {
+        match reader.step()? {
+            ReaderStep::Part(part) => {
+                bytes += part.bytes.len();
+                parts.push(part);
+            }
+            ReaderStep::Wanted(range) => {
+                wanted = Some(range);
+                break;
+            }
+            ReaderStep::Done => break,
+        }
+    }
+    Ok(Stepped {
+        reader,
+        parts,
+        wanted,
+    })
+}

@@ -1,0 +1,79 @@
+//! Whether the bucket can be used, for whoever sets it up.
+
+use bytes::Bytes;
+
+use super::ObjectStore;
+use super::failure::{Failure, Operation, RequestError};
+use super::retry::RetryPolicy;
+use crate::Error;
+
+/// The object of the trial write.
+const TRIAL_KEY: &str = "doctor/trial";
+
+/// What is known of the bucket.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BucketState {
+    /// It can be used.
+    Ready,
+    /// There is no such bucket.
+    Absent,
+    /// The keys are wrong, or they do not allow it.
+    Denied {
+        /// What the store said.
+        reason: String,
+    },
+    /// It takes no writes.
+    ReadOnly {
+        /// What the store said.
+        reason: String,
+    },
+    /// Nobody answers, or nobody in time.
+    Unreachable {
+        /// What the client said.
+        reason: String,
+    },
+}
+
+impl ObjectStore {
+    /// Asks once whether the bucket is there and may be read. Errors are what is no [`BucketState`].
+    pub async fn check(&self) -> Result<BucketState, Error> {
+        let operation = Operation::HeadBucket;
+        let asked = self
+            .request_within(RetryPolicy::none(), operation, self.bucket(), || async {
+                let head = self.client().head_bucket().bucket(self.bucket());
+                Box::pin(head.send())
+                    .await
+                    .map_err(|error| RequestError::of_sdk(operation, self.bucket(), error))
+            })
+            .await;
+        state(asked)
+    }
+
+    /// Writes, reads and removes a small object. Retries like every write.
+    pub async fn check_write(&self) -> Result<BucketState, Error> {
+        let written = self.put_bytes(TRIAL_KEY, Bytes::from_static(b"trial")).await;
+        match state(written)? {
+            BucketState::Ready => state(self.delete(TRIAL_KEY).await),
+            other => Ok(other),
+        }
+    }
+}
+
+fn state<T>(asked: Result<T, Error>) -> Result<BucketState, Error> {
+    let failed = match asked {
+        Ok(_) => return Ok(BucketState::Ready),
+        Err(Error::Request(failed)) => failed,
+        Err(error) => return Err(error),
+    };
+    let reason = failed.reason.clone();
+    match failed.failure {
+        // The answer to HEAD has no body that could say which of the two it is.
+        Failure::BucketNotFound => Ok(BucketState::Absent),
+        Failure::NotFound if failed.operation == Operation::HeadBucket => Ok(BucketState::Absent),
+        Failure::Denied => Ok(BucketState::Denied { reason }),
+        Failure::ReadOnly => Ok(BucketState::ReadOnly { reason }),
+        Failure::Unavailable | Failure::Throttled => Ok(BucketState::Unreachable { reason }),
+        _ => Err(Error::Request(failed)),
+    }
+}
