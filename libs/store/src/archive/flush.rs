@@ -26,7 +26,9 @@ impl Store {
     /// holds exactly the rows that the object was made of, and the kind. A segment that a snapshot recorded under the
     /// same key takes the new kind.
     ///
-    /// [`Error::ArchiveCommitUnknown`]: ask [`Self::segment`] whether it is recorded, and with which kind.
+    /// [`Error::ArchiveCommitUnknown`]: ask [`Self::segment`] whether it is recorded, and with which kind. "No" is not
+    /// final, the COMMIT may still be on its way; but whatever is tried next of this session or this object waits for
+    /// it and finds it.
     /// [`Error::Bug`]: the range is not one of complete entries, or a checkpoint is inside it.
     pub async fn flush(&self, flush: &Flush) -> Result<Flushed, Error> {
         let begun = Instant::now();

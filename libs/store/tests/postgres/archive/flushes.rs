@@ -318,6 +318,11 @@ async fn lose_commit(loss: Loss) -> bool {
         "{error}"
     );
     assert_eq!(error.effect(), Effect::Unknown);
+    // It may still be on its way: whoever locks the row waits until it is over.
+    sqlx::raw_sql("SELECT FROM agent_sessions FOR UPDATE")
+        .execute(&mut database.raw().await)
+        .await
+        .unwrap();
     let happened = cut_off
         .segment(session(1), &flush.object.key)
         .await
