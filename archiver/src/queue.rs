@@ -106,12 +106,6 @@ impl<J: Copy + Eq + Hash> Queue<J> {
         std::mem::take(&mut self.overflowed)
     }
 
-    /// Forgets everything: the jobs are another's now.
-    pub(crate) fn clear(&mut self) {
-        self.waiting.clear();
-        self.failures.clear();
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }

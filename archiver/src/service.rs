@@ -250,7 +250,11 @@ async fn share_again_and_again(
             return;
         };
         let detail = crate::chain(&error);
-        tracing::warn!(error = detail, pause_ms = pause.as_millis() as u64, "left the archivers' group, joining again");
+        tracing::warn!(
+            error = detail,
+            pause_ms = pause.as_millis() as u64,
+            "left the archivers' group, joining again"
+        );
         status.sharing(Some(detail));
         tokio::select! {
             () = stop.cancelled() => {}

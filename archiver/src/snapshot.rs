@@ -56,7 +56,9 @@ impl Shared {
         failpoint::reach(failpoint::BEFORE_STATE)?;
         let state = archived_session(&self.options.topic, &source);
         let name = ObjectName::State(key).to_string();
-        self.objects.put_bytes(&name, state.encode_to_vec().into()).await?;
+        self.objects
+            .put_bytes(&name, state.encode_to_vec().into())
+            .await?;
         failpoint::reach(failpoint::AFTER_STATE)?;
         let row = SnapshotRow {
             session,

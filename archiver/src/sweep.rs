@@ -42,9 +42,7 @@ impl Shared {
             .await?;
         if let Some(retention) = self.options.retention {
             let by = (DueBy::Age(half(retention)), SnapshotCause::Retention);
-            cursors.aged = self
-                .sweep_states(&partitions, by, cursors.aged, jobs)
-                .await?;
+            cursors.aged = self.sweep_states(&partitions, by, cursors.aged, jobs).await?;
         }
         let erased = self
             .store
@@ -91,10 +89,7 @@ impl Shared {
         after: Option<SessionId>,
         jobs: &mpsc::Sender<Job>,
     ) -> Result<Option<SessionId>, Error> {
-        let page = self
-            .store
-            .due_snapshots(partitions, by, after, SESSIONS)
-            .await?;
+        let page = self.store.due_snapshots(partitions, by, after, SESSIONS).await?;
         for session in page.due {
             hand_on(jobs, Job::Snapshot(session, cause)).await;
         }

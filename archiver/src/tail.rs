@@ -27,10 +27,7 @@ impl Shared {
     pub(crate) async fn tend(&self, session: SessionId) -> Result<Settled, Error> {
         for _ in 0..LOOKS {
             let tails = self.store.hot_tails(&[session]).await?;
-            let Some(due) = tails
-                .first()
-                .and_then(|tail| due(tail, self.options.valve_bytes))
-            else {
+            let Some(due) = tails.first().and_then(|tail| due(tail, self.options.valve_bytes)) else {
                 return Ok(Settled::Yes);
             };
             let runs = match due {

@@ -319,6 +319,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) data_dir: DataDirArgs,
     #[command(flatten)]
     pub(crate) engines: EngineArgs,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

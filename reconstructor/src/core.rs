@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::metadata::MetadataMap;
+use wakelog_archive::ObjectStore;
 use wakelog_contract::{CallerTokens, TokenSigner, bearer};
 use wakelog_model::SessionId;
 use wakelog_proto::v1::LifetimeStatus;
@@ -15,12 +16,16 @@ use wakelog_stream::{LogReader, Producer};
 
 use crate::barrier::ProgressView;
 use crate::bind_decision::Known;
+use crate::body::{PartReader, Range, Stored};
+use crate::sequence::Rule;
 use crate::{Error, Options};
 
 /// The service's dependencies and the state of its calls. One for the life of the service.
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) store: Store,
+    /// Where entries are that have left the hot tail; `None`: this service knows no archive.
+    pub(crate) objects: Option<ObjectStore>,
     pub(crate) producer: Producer,
     pub(crate) reader: LogReader,
     pub(crate) signer: TokenSigner,
@@ -46,6 +51,15 @@ impl Core {
             .account_of(token)
             .map(str::to_owned)
             .ok_or(Error::TokenForged)
+    }
+
+    /// The parts of a range, wherever they are.
+    pub(crate) fn parts(&self, range: Range, rule: Rule) -> PartReader {
+        let stored = Stored {
+            store: self.store.clone(),
+            objects: self.objects.clone(),
+        };
+        PartReader::new(stored, range, rule, self.options.page_bytes)
     }
 
     /// The session, if the account may see it. Authorises: every call starts with this.

@@ -96,6 +96,17 @@ pub enum Error {
     /// What is stored does not fit together.
     #[error("what is stored does not fit together: {0}")]
     Corrupt(String),
+    /// Entries have left the hot tail, and this service knows no archive.
+    #[error("entries {first} to {last} are in the archive, and this service has none configured")]
+    NoArchive {
+        /// The first of them.
+        first: u64,
+        /// The last of them.
+        last: u64,
+    },
+    /// The archive.
+    #[error("archive: {0}")]
+    Archive(#[from] wakelog_archive::Error),
     /// A failpoint ended the call.
     #[error("failpoint {0}")]
     Failpoint(&'static str),
@@ -151,7 +162,10 @@ impl Error {
             Self::Busy { .. } | Self::Publish(PublishError::QueueFull { .. }) => RefusalReason::BackPressure,
             Self::Abandoned | Self::ShuttingDown => RefusalReason::ShuttingDown,
             Self::Corrupt(_) | Self::Store(wakelog_store::Error::Bug(_)) => RefusalReason::StoreCorrupt,
-            Self::Options(_)
+            Self::Archive(error) if !is_away(error) => RefusalReason::StoreCorrupt,
+            Self::Archive(_)
+            | Self::NoArchive { .. }
+            | Self::Options(_)
             | Self::NotInTime { .. }
             | Self::StalledReceiver(_)
             | Self::Failpoint(_)
@@ -194,11 +208,23 @@ impl Error {
         match self {
             Self::Store(wakelog_store::Error::Bug(_)) => "what is stored does not fit together".to_owned(),
             Self::Store(_) => "the hot tail did not answer".to_owned(),
+            Self::Archive(error) if is_away(error) => "the archive did not answer".to_owned(),
+            Self::Archive(_) => "a segment of the archive is missing or damaged".to_owned(),
             Self::Log(_) => "the log did not answer".to_owned(),
             Self::Publish(PublishError::QueueFull { .. }) => "the log takes no more records now".to_owned(),
             Self::Publish(_) => "the log did not take the record".to_owned(),
             _ => self.to_string(),
         }
+    }
+}
+
+/// Whether the archive can't be read now. Otherwise what it holds is missing or damaged.
+fn is_away(error: &wakelog_archive::Error) -> bool {
+    use wakelog_archive::Failure;
+    match error.failure() {
+        Some(Failure::NotFound | Failure::Corrupt | Failure::Truncated) => false,
+        Some(_) => true,
+        None => matches!(error, wakelog_archive::Error::Failpoint { .. }),
     }
 }
 

@@ -41,7 +41,7 @@ impl Core {
         let message = |resume_body| ExportSessionResponse {
             resume_body: Some(resume_body),
         };
-        let reader = PartReader::new(self.store.clone(), range, Rule::Body, self.options.page_bytes);
+        let reader = self.parts(range, Rule::Body);
         let close = send_body(reader, range, outlet, message).await?;
         failpoint::reach(failpoint::BEFORE_CLOSE)?;
         outlet.send(message(closing(close))).await

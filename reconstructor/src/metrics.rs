@@ -49,6 +49,11 @@ pub(crate) fn body_bytes(sent: u64) {
     metrics::counter!("wakelog_reconstructor_body_bytes_total").increment(sent);
 }
 
+/// Plain bytes that came from the archive.
+pub(crate) fn archived_bytes(read: u64) {
+    metrics::counter!("wakelog_reconstructor_archived_bytes_total").increment(read);
+}
+
 pub(crate) fn refused(reason: RefusalReason) {
     metrics::counter!("wakelog_reconstructor_refusals_total", "reason" => reason_name(reason)).increment(1);
 }

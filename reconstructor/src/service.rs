@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::{Response, Status};
 use tracing::Instrument as _;
+use wakelog_archive::ObjectStore;
 use wakelog_contract::{CallerTokens, TokenSigner};
 use wakelog_proto::v1::sessions_service_server::SessionsServiceServer;
 use wakelog_store::Store;
@@ -30,10 +31,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// Puts the service together. Nothing is contacted yet.
+    /// Puts the service together. Nothing is contacted yet. Without `objects` a body whose entries have left the hot tail is
+    /// refused.
     pub fn new(
         options: Options,
         store: Store,
+        objects: Option<ObjectStore>,
         producer: Producer,
         reader: LogReader,
         signer: TokenSigner,
@@ -46,6 +49,7 @@ impl Service {
             tails: Arc::new(Semaphore::new(options.max_tails)),
             options,
             store,
+            objects,
             producer,
             reader,
             signer,

@@ -7,7 +7,7 @@ use wakelog_proto::v1::{
 };
 
 use crate::bind::{BindRequest, Bound, Claim};
-use crate::body::{PartReader, Range};
+use crate::body::Range;
 use crate::core::Core;
 use crate::export::{closing, send_body};
 use crate::open::NewSession;
@@ -109,7 +109,7 @@ impl Core {
             first: lifetime.body_start,
             last: lifetime.base,
         };
-        let reader = PartReader::new(self.store.clone(), range, Rule::Body, self.options.page_bytes);
+        let reader = self.parts(range, Rule::Body);
         let close = send_body(reader, range, outlet, &message).await?;
         failpoint::reach(failpoint::BEFORE_CLOSE)?;
         self.still_current(&bound).await?;

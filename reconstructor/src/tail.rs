@@ -5,7 +5,7 @@ use std::time::Duration;
 use wakelog_model::SessionId;
 use wakelog_proto::v1::{TailSessionRequest, TailSessionResponse};
 
-use crate::body::{PartReader, Range};
+use crate::body::Range;
 use crate::core::{Core, body_start};
 use crate::outlet::Outlet;
 use crate::sequence::Rule;
@@ -90,7 +90,7 @@ impl Core {
     }
 
     async fn send_entries(&self, range: Range, outlet: &Outlet<TailSessionResponse>) -> Result<(), Error> {
-        let mut reader = PartReader::new(self.store.clone(), range, Rule::Entries, self.options.page_bytes);
+        let mut reader = self.parts(range, Rule::Entries);
         while let Some(part) = reader.next().await? {
             outlet
                 .send(TailSessionResponse {

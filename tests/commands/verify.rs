@@ -135,7 +135,10 @@ async fn finds_each(damages: &[Damage]) {
         verify(&stack, &database, &["--json"]).with(DONE);
     }
     let text = verify(&stack, &database, &[]).with(DONE).text();
-    assert!(text.contains("the hot tail equals the fold of the log"), "{text}");
+    assert!(
+        text.contains("hot tail and archive equal the fold of the log"),
+        "{text}"
+    );
     assert!(stack.stop().success(), "{}", stack.log());
 }
 

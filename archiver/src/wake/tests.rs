@@ -4,7 +4,10 @@ use wakelog_proto::v1::{EntryPart, LifetimeBound, LifetimeEnded, SessionErased, 
 use super::*;
 
 fn record(payload: Payload) -> Record {
-    let value = SessionRecord { record: Some(payload) }.encode_to_vec();
+    let value = SessionRecord {
+        record: Some(payload),
+    }
+    .encode_to_vec();
     let key = session().to_string();
     Record::new(0, 0, Bytes::from(key), Bytes::from(value), None)
 }

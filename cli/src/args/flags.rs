@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{ArchiveArgs, BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ServerArgs, SessionsCommand};
+use super::{
+    ArchiveArgs, BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ServerArgs, SessionsCommand,
+};
 
 /// The values that flags set, by the key of the setting.
 pub(crate) type Flags = BTreeMap<&'static str, String>;
@@ -48,6 +50,7 @@ impl Cli {
             Command::Verify(args) => {
                 args.data_dir.add_to(&mut flags);
                 args.engines.add_to(&mut flags);
+                args.archive.add_to(&mut flags);
             }
             Command::Doctor(args) => {
                 args.data_dir.add_to(&mut flags);

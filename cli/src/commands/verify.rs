@@ -1,6 +1,7 @@
 //! `wakelog verify`: compares the hot tail with a fold of the whole log.
 
 use serde_json::json;
+use wakelog_archive::ObjectStore;
 use wakelog_contract::Exit;
 use wakelog_persister::verify::{VerifyPhase, VerifyProgress, VerifyReport, verify};
 use wakelog_store::Store;
@@ -10,14 +11,15 @@ use crate::args::VerifyArgs;
 use crate::config::Settings;
 use crate::exit::{Error, with_sources};
 use crate::output::{Table, print, print_json, progress};
-use crate::services::{connect_store, store_error, stream_error, stream_options};
+use crate::services::{archive, connect_store, store_error, stream_error, stream_options};
 use crate::up::engines::{Engines, Wanted};
 
 pub(crate) async fn run(settings: &Settings, args: &VerifyArgs) -> Result<Exit, Error> {
     let report = match (&settings.brokers, &settings.database_url) {
         (Some(_), Some(_)) => {
             let store = connect_store(settings).await?;
-            compare(&store, &stream_options(settings)?).await
+            let objects = archive::configured(settings)?;
+            compare(&store, objects.as_ref(), &stream_options(settings)?).await
         }
         (None, None) => verify_data_dir(settings).await,
         _ => Err(
@@ -49,7 +51,7 @@ async fn verify_data_dir(settings: &Settings) -> Result<VerifyReport, Error> {
     let wanted = Wanted {
         log: true,
         hot_tail: true,
-        archive: false,
+        archive: true,
     };
     let engines = Engines::start(&data_dir, wanted).await?;
     let report = verify_engines(settings, &engines).await;
@@ -67,19 +69,25 @@ async fn verify_engines(settings: &Settings, engines: &Engines) -> Result<Verify
     let store = Store::connect(wakelog_store::Options::single_connection(url))
         .await
         .map_err(store_error)?;
-    let report = compare(&store, &stream).await;
+    let objects = engines.archive().map(ObjectStore::new).transpose();
+    let objects = objects.map_err(archive::archive_error)?;
+    let report = compare(&store, objects.as_ref(), &stream).await;
     store.close().await;
     report
 }
 
-async fn compare(store: &Store, stream: &wakelog_stream::Options) -> Result<VerifyReport, Error> {
+async fn compare(
+    store: &Store,
+    objects: Option<&ObjectStore>,
+    stream: &wakelog_stream::Options,
+) -> Result<VerifyReport, Error> {
     store.check_schema().await.map_err(store_error)?;
     let reader = LogReader::new(stream).map_err(stream_error)?;
     let bar = progress("verify", Some(0));
     if let Ok(style) = indicatif::ProgressStyle::with_template("verify {msg} {bar:30} {pos}/{len}") {
         bar.set_style(style);
     }
-    let report = verify(store, &reader, &stream.topic, |at: &VerifyProgress| {
+    let report = verify(store, objects, &reader, &stream.topic, |at: &VerifyProgress| {
         let phase = match at.phase {
             VerifyPhase::Folding => "folding",
             VerifyPhase::Comparing => "comparing",
@@ -119,6 +127,7 @@ fn json_of(report: &VerifyReport) -> serde_json::Value {
                 "next_offset": partition.next_offset,
                 "sessions": partition.sessions,
                 "parts": partition.parts,
+                "archived_entries": partition.archived_entries,
                 "quarantined": partition.quarantined,
                 "difference_count": partition.difference_count,
                 "moving": partition.moving,
@@ -155,6 +164,7 @@ fn text_of(report: &VerifyReport) -> String {
         "OFFSET",
         "SESSIONS",
         "PARTS",
+        "ARCHIVED",
         "QUARANTINED",
         "DIFFERENCES",
     ]);
@@ -164,13 +174,14 @@ fn text_of(report: &VerifyReport) -> String {
             partition.next_offset.to_string(),
             partition.sessions.to_string(),
             partition.parts.to_string(),
+            partition.archived_entries.to_string(),
             partition.quarantined.to_string(),
             partition.difference_count.to_string(),
         ]);
     }
     let mut text = table.render();
     if report.is_equal() {
-        text.push_str("\nthe hot tail equals the fold of the log\n");
+        text.push_str("\nhot tail and archive equal the fold of the log\n");
     } else {
         let mut table = Table::new(&["SESSION", "WHAT", "THE LOG SAYS", "THE HOT TAIL SAYS"]);
         for difference in &report.differences {

@@ -89,9 +89,19 @@ pub(crate) const KEYS: &[Key] = &[
     key("s3_region", Kind::Text, Some("us-east-1"), ""),
     key("s3_access_key", Kind::Text, None, "AWS_ACCESS_KEY_ID"),
     key("s3_secret_key", Kind::Secret, None, "AWS_SECRET_ACCESS_KEY"),
-    key("s3_prefix", Kind::Text, None, "objects are named from the bucket's top"),
+    key(
+        "s3_prefix",
+        Kind::Text,
+        None,
+        "objects are named from the bucket's top",
+    ),
     key("s3_path_style", Kind::Bare, Some("true"), ""),
-    key("spool_dir", Kind::Text, None, "the system's folder for temporary files"),
+    key(
+        "spool_dir",
+        Kind::Text,
+        None,
+        "the system's folder for temporary files",
+    ),
     key("archive_valve_bytes", Kind::Bare, Some("67108864"), ""),
     key(
         "listen",

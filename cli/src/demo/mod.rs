@@ -3,6 +3,7 @@
 //! | module | decision |
 //! |---|---|
 //! | `recording` | what the agent wrote, call by call |
+//! | `archive` | what became of superseded entries |
 //! | `agent` | the process that writes it, and is killed |
 //! | `container` | how such a process is started, watched and killed |
 //! | `stage` | how it looks |
@@ -11,6 +12,7 @@
 //! one of them is killed with SIGKILL, and the persister dies with a transaction open.
 
 pub(crate) mod agent;
+mod archive;
 mod container;
 mod recording;
 mod stage;
@@ -92,6 +94,8 @@ fn stack_options(settings: &Settings) -> Result<StackOptions, Error> {
         partitions: settings.partitions,
         replication: settings.replication,
         kafka: settings.kafka.clone(),
+        s3: settings.s3.clone(),
+        archive: crate::services::archive::configured(settings)?,
         listen: loopback(0),
         http_listen: None,
         token_key_file: settings.token_key_file.clone(),
@@ -184,6 +188,17 @@ async fn play(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
     container_b.wait().await?;
     stop(&connection, &second).await?;
     stage.step("container B is done and ends its lifetime")?;
+    stage.blank()?;
+
+    archive::show_segments(stage, stack, &session_id).await?;
+    let file_c = containers.path().join("container-c.jsonl");
+    let (third, _, untouched) =
+        archive::resume_without_archive(stage, stack, &connection, &session_id, &file_c).await?;
+    if !untouched {
+        return Ok(false);
+    }
+    stop(&connection, &third).await?;
+    let came = std::fs::read(&file_c).map_err(|error| Error::io(file_c.display(), &error))?;
 
     let file_b = std::fs::read(&file_b).map_err(|error| Error::io(file_b.display(), &error))?;
     let exported = export(&connection, &session_id).await?;
@@ -191,6 +206,7 @@ async fn play(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
         stage,
         [
             ("the file that B has", &file_b),
+            ("the file that came to C", &came),
             ("the file exported from the store", &exported),
             ("the file that the SDK itself left", Recording::final_file()),
         ],
@@ -345,15 +361,16 @@ fn compare<const N: usize>(stage: &Stage, files: [(&str, &[u8]); N]) -> Result<b
 
 /// Folds the whole log again and compares.
 async fn verify(stage: &Stage, stack: &RunningStack) -> Result<bool, Error> {
-    let verified =
-        wakelog_persister::verify::verify(&stack.store, &stack.reader, &stack.stream.topic, |_| {});
+    let objects = stack.objects.as_ref();
+    let topic = &stack.stream.topic;
+    let verified = wakelog_persister::verify::verify(&stack.store, objects, &stack.reader, topic, |_| {});
     let report = verified
         .await
         .map_err(|error| Error::failed(crate::exit::with_sources(&error)))?;
     if report.is_equal() {
-        stage.good("verify: the hot tail equals a fold of the whole log")?;
+        stage.good("verify: hot tail and archive equal a fold of the whole log")?;
     } else {
-        stage.bad("verify: the hot tail differs from a fold of the log")?;
+        stage.bad("verify: hot tail and archive differ from a fold of the log")?;
     }
     Ok(report.is_equal())
 }

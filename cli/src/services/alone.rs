@@ -12,7 +12,8 @@ use super::health::Health;
 use super::supervisor::supervise;
 use super::topic::find_or_create_topic;
 use super::{
-    archive, bind, connect_store, http, loopback, ports, secrets, service_error, signals, store_error, stream_options,
+    archive, bind, connect_store, http, loopback, ports, secrets, service_error, signals, store_error,
+    stream_options,
 };
 use crate::config::Settings;
 use crate::exit::Error;

@@ -158,7 +158,11 @@ impl RunningStack {
             caller_token_file,
             caller_token,
         } = foundation;
-        let archiver = objects.clone().map(|objects| {
+        // A handle of its own: what the archiver asks is not what resumes ask.
+        let own = |objects: &ObjectStore| ObjectStore::new(objects.options().clone());
+        let archivers = objects.as_ref().map(own).transpose();
+        let archivers = archivers.map_err(archive::archive_error)?;
+        let archiver = archivers.map(|objects| {
             health.set(ARCHIVER, PartState::Starting);
             let share = share(&stream, partitions);
             let options = archive::options(&options.s3, &options.topic, share, retention);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 use wakelog_fold::SessionState;
 use wakelog_model::{SessionId, decode_part};
-use wakelog_store::{LifetimeRow, PartRow, Store};
+use wakelog_store::{LifetimeRow, PartRow};
 
+use super::archived::Archived;
 use super::columns::compare_columns;
 use super::differences::Differences;
 use super::refold::{ExpectedLifetime, ExpectedPart, ExpectedSession, Refold};
@@ -23,16 +24,17 @@ const LIFETIMES: u32 = 1_000;
 const ON_NO_SESSION_HERE: [&str; 2] = ["unbound", "wrong_partition"];
 const ON_NO_SESSION_HERE_NAME: &str = "unbound or wrong_partition";
 
-/// Compares one session; `stored` is its state in the store.
+/// Compares one session; `stored` is its state in the store. Returns how many of its entries were archived.
 pub(crate) async fn compare_session(
-    store: &Store,
+    archived: &Archived<'_>,
     refold: &Refold,
     session: SessionId,
     stored: Option<&[u8]>,
     differences: &mut Differences,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
+    let store = archived.store;
     match (refold.state(session), stored) {
-        (None, None) => return Ok(()),
+        (None, None) => return Ok(0),
         (Some(_), None) => differences.add(Some(session), DifferenceKind::Session, "there", "absent"),
         (None, Some(_)) => differences.add(Some(session), DifferenceKind::Session, "absent", "there"),
         (Some(expected), Some(found)) => {
@@ -44,10 +46,10 @@ pub(crate) async fn compare_session(
     }
     let nothing = ExpectedSession::default();
     let expected = refold.session(session).unwrap_or(&nothing);
-    compare_parts(store, session, &expected.parts, differences).await?;
+    let archived_entries = compare_parts(archived, session, &expected.parts, differences).await?;
     let lifetimes = store.lifetimes(session, LIFETIMES).await?;
     compare_lifetimes(session, &expected.lifetimes, &lifetimes, differences);
-    Ok(())
+    Ok(archived_entries)
 }
 
 fn compare_states(session: SessionId, expected: &SessionState, found: &[u8], differences: &mut Differences) {
@@ -63,15 +65,18 @@ fn compare_states(session: SessionId, expected: &SessionState, found: &[u8], dif
 }
 
 async fn compare_parts(
-    store: &Store,
+    archived: &Archived<'_>,
     session: SessionId,
     expected: &BTreeMap<(u64, u32), ExpectedPart>,
     differences: &mut Differences,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let mut missing = expected.clone();
     let mut after = None;
     loop {
-        let page = store.parts_page(session, after, u64::MAX, PAGE_BYTES).await?;
+        let page = archived
+            .store
+            .parts_page(session, after, u64::MAX, PAGE_BYTES)
+            .await?;
         let Some(last) = page.last() else {
             break;
         };
@@ -85,11 +90,12 @@ async fn compare_parts(
             );
         }
     }
+    let archived_entries = archived.account_for(session, &mut missing, differences).await?;
     for ((entry_seq, part), expected) in missing {
         let kind = DifferenceKind::Part { entry_seq, part };
         differences.add(Some(session), kind, describe_part(&expected), "absent");
     }
-    Ok(())
+    Ok(archived_entries)
 }
 
 fn compare_part(

@@ -11,6 +11,7 @@ use wakelog_model::SessionId;
 use wakelog_store::{Progress, Store};
 use wakelog_stream::{LogReader, Record};
 
+use super::archived::Archived;
 use super::compare::{compare_quarantine, compare_session};
 use super::differences::Differences;
 use super::refold::Refold;
@@ -29,7 +30,7 @@ const PAGE_SESSIONS: u32 = 500;
 
 /// One partition to verify.
 pub(crate) struct Task<'a> {
-    pub(crate) store: &'a Store,
+    pub(crate) archived: Archived<'a>,
     pub(crate) reader: &'a LogReader,
     pub(crate) topic: &'a str,
     pub(crate) partition: i32,
@@ -55,16 +56,16 @@ impl Task<'_> {
         let mut last_crc = self.fold_to(&mut refold, folded_to, progress).await?;
         // The first round compares all of them.
         refold.take_touched();
-        let mut unsettled = None;
+        let (mut unsettled, mut archived_entries) = (None, 0);
         for _ in 0..ROUNDS {
             match &unsettled {
-                None => self.compare_all(&refold, &mut differences, progress).await?,
+                None => archived_entries = self.compare_all(&refold, &mut differences, progress).await?,
                 Some(sessions) => {
                     self.compare_some(&refold, sessions, &mut differences, progress)
                         .await?
                 }
             }
-            let quarantined = self.store.quarantine_counts(self.topic, self.partition).await?;
+            let quarantined = self.store().quarantine_counts(self.topic, self.partition).await?;
             let now = self.folded_to().await?;
             if now == folded_to {
                 compare_quarantine(refold.quarantined(), &quarantined, &mut differences);
@@ -89,6 +90,7 @@ impl Task<'_> {
             next_offset: refold.next_offset(),
             sessions: refold.opened_sessions().len() as u64,
             parts: refold.parts(),
+            archived_entries,
             quarantined: refold.quarantined().values().sum(),
             difference_count: differences.count(),
             moving: unsettled.is_some(),
@@ -97,8 +99,12 @@ impl Task<'_> {
         Ok((report, differences))
     }
 
+    fn store(&self) -> &Store {
+        self.archived.store
+    }
+
     async fn folded_to(&self) -> Result<FoldedTo, Error> {
-        let progress = self.store.progress(self.topic, self.partition).await?;
+        let progress = self.store().progress(self.topic, self.partition).await?;
         Ok(progress.map_or(
             FoldedTo {
                 next_offset: 0,
@@ -176,18 +182,20 @@ impl Task<'_> {
         Ok(last_crc)
     }
 
+    /// Returns how many entries were archived.
     async fn compare_all(
         &self,
         refold: &Refold,
         differences: &mut Differences,
         progress: &mut impl FnMut(&VerifyProgress),
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
+        let mut archived_entries = 0;
         let mut missing = refold.opened_sessions();
         let total = missing.len() as u64;
         let (mut after, mut done) = (None, 0);
         loop {
             let page = self
-                .store
+                .store()
                 .session_digests(self.partition, after, PAGE_SESSIONS)
                 .await?;
             let Some((last, _)) = page.last() else {
@@ -196,15 +204,16 @@ impl Task<'_> {
             after = Some(*last);
             for (session, state) in &page {
                 missing.remove(session);
-                compare_session(self.store, refold, *session, Some(state), differences).await?;
+                archived_entries +=
+                    compare_session(&self.archived, refold, *session, Some(state), differences).await?;
                 done += 1;
             }
             self.tell(progress, VerifyPhase::Comparing, done, total);
         }
         for session in missing {
-            compare_session(self.store, refold, session, None, differences).await?;
+            archived_entries += compare_session(&self.archived, refold, session, None, differences).await?;
         }
-        Ok(())
+        Ok(archived_entries)
     }
 
     async fn compare_some(
@@ -215,9 +224,9 @@ impl Task<'_> {
         progress: &mut impl FnMut(&VerifyProgress),
     ) -> Result<(), Error> {
         for (session, done) in sessions.iter().zip(1..) {
-            let stored = self.store.session_state(*session).await?;
+            let stored = self.store().session_state(*session).await?;
             let stored = stored.filter(|state| self.is_of_this_partition(state));
-            compare_session(self.store, refold, *session, stored.as_deref(), differences).await?;
+            compare_session(&self.archived, refold, *session, stored.as_deref(), differences).await?;
             self.tell(progress, VerifyPhase::Comparing, done, sessions.len() as u64);
         }
         Ok(())

@@ -73,8 +73,10 @@ pub struct PartitionReport {
     pub next_offset: i64,
     /// Sessions that the log opens.
     pub sessions: u64,
-    /// Parts that the store must hold.
+    /// Parts that hot tail and archive must hold.
     pub parts: u64,
+    /// Entries that have left the hot tail for the archive.
+    pub archived_entries: u64,
     /// Records that must be in quarantine.
     pub quarantined: u64,
     /// Differences.
@@ -131,6 +133,11 @@ pub enum DifferenceKind {
         /// The part.
         part: u32,
     },
+    /// What the archive says of an entry that has left the hot tail.
+    Archived {
+        /// The entry.
+        entry_seq: u64,
+    },
     /// How many records are in quarantine for a reason.
     Quarantine {
         /// The reason.
@@ -150,6 +157,7 @@ impl DifferenceKind {
             Self::Lifetime { .. } => "lifetime",
             Self::Part { .. } => "part",
             Self::Body { .. } => "body",
+            Self::Archived { .. } => "archived",
             Self::Quarantine { .. } => "quarantine",
             Self::LastRecord => "last_record",
         }
@@ -164,6 +172,7 @@ impl fmt::Display for DifferenceKind {
             Self::Lifetime { generation } => write!(formatter, "lifetime {generation}"),
             Self::Part { entry_seq, part } => write!(formatter, "entry {entry_seq} part {part}"),
             Self::Body { entry_seq, part } => write!(formatter, "body of entry {entry_seq} part {part}"),
+            Self::Archived { entry_seq } => write!(formatter, "archived entry {entry_seq}"),
             Self::Quarantine { reason } => write!(formatter, "quarantine ({reason})"),
             Self::LastRecord => formatter.write_str("last record"),
         }

@@ -2,6 +2,7 @@ use std::sync::atomic::Ordering;
 
 use wakelog_model::limits::PART_SIZE;
 use wakelog_model::{Digest16, part_digest};
+use wakelog_store::PartRow;
 
 use super::*;
 use crate::fixtures::{Pages, entry, session};
@@ -209,11 +210,4 @@ async fn the_last_page_is_not_followed_by_another_query() {
     let pages = Pages::of((1..=3).map(|at| entry(at, false, &b"line\n"[..])));
     read(&pages, 1, 3, 1_000).await.unwrap();
     assert_eq!(pages.asked.load(Ordering::SeqCst), 1);
-}
-
-#[test]
-fn the_position_before_an_entry_is_after_every_part_of_the_one_before() {
-    assert_eq!(first_position(0), None);
-    assert_eq!(first_position(1), None);
-    assert_eq!(first_position(2), Some((1, MAX_PARTS)));
 }
