@@ -8,6 +8,8 @@ mod support;
 /// The demo's engines.
 pub(crate) const RUNS_ON_NATIVE: bool = false;
 
+#[path = "../stream_level/archive.rs"]
+mod archive;
 #[path = "../stream_level/lifetimes.rs"]
 mod lifetimes;
 #[path = "../stream_level/process_crash.rs"]

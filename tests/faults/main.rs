@@ -9,6 +9,7 @@
 //! | `rival_containers` | a container that was superseded, and its supervisor does not believe it |
 //! | `relay_failover` | the relay that a writer uses |
 //! | `fence_window` | the persister is far behind while a session is resumed |
+//! | `archive` | an archiver, the object store, an object |
 //! | `engine_outages` | the broker, the database, their disks |
 //! | `lost_log` | the topic itself |
 
@@ -17,6 +18,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod archive;
 mod engine_outages;
 mod fence_window;
 mod frozen_persister;

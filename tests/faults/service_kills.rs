@@ -55,6 +55,7 @@ async fn is_busy(stack: &NativeStack, kind: Kind, number: usize, context: &str) 
         Kind::Ingest => "wakelog_ingest_entries_total",
         Kind::Persist => "wakelog_persister_entries_total",
         Kind::Reconstruct => "wakelog_reconstructor_body_bytes_total",
+        Kind::Archive => "wakelog_archiver_segments_total",
     };
     let deadline = Instant::now() + PATIENCE;
     while stack.metric(kind, number, work).await == 0.0 {

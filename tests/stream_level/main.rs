@@ -8,6 +8,7 @@ mod support;
 /// Real Kafka and PostgreSQL, and every service as a process of its own, two of each.
 pub(crate) const RUNS_ON_NATIVE: bool = true;
 
+mod archive;
 mod bad_input;
 mod lifetimes;
 mod poisoned_topic;

@@ -12,7 +12,7 @@ use wakelog_proto::v1::{AckLevel, LifetimeGrant};
 
 use super::oracle::Sent;
 use super::seed::{self, Entry};
-use super::session::{attach_first, export, open, resume, writer};
+use super::session::{attach, attach_first, export, open, resume, writer};
 
 use super::{PATIENCE, within};
 
@@ -21,6 +21,8 @@ pub struct Loaded {
     pub lifetime: LifetimeGrant,
     pub nonce: WriterNonce,
     pub sent: Sent,
+    /// Entries of the session before this lifetime.
+    base: usize,
     writer: Writer,
 }
 
@@ -44,6 +46,26 @@ impl Loaded {
             lifetime,
             nonce,
             sent: Sent::default(),
+            base: 0,
+            writer,
+        }
+    }
+
+    /// Goes on writing a session, over whatever is current.
+    pub async fn attach_again(connection: &Connection, before: Self) -> Self {
+        let nonce = new_nonce();
+        let session = before.lifetime.session_id.clone();
+        let lifetime = attach(connection, &session, nonce, bytes::Bytes::new(), true)
+            .await
+            .expect("a writer takes over");
+        let writer = writer(connection, &lifetime, nonce, AckLevel::Store)
+            .await
+            .expect("the writer opens");
+        Self {
+            lifetime,
+            nonce,
+            base: before.sent.entries.len(),
+            sent: before.sent,
             writer,
         }
     }
@@ -54,13 +76,13 @@ impl Loaded {
         within("an append", self.writer.append(entry.bytes, entry.checkpoint))
             .await
             .expect("an append");
-        self.sent.acked = self.writer.acked().entry_seq as usize;
+        self.sent.acked = self.base + self.writer.acked().entry_seq as usize;
     }
 
     /// Waits until everything is acknowledged.
     pub async fn drain(&mut self) {
         let acked = within("a drain", self.writer.drain()).await.expect("a drain");
-        self.sent.acked = acked.entry_seq as usize;
+        self.sent.acked = self.base + acked.entry_seq as usize;
         assert_eq!(
             self.sent.acked,
             self.sent.entries.len(),
@@ -214,12 +236,13 @@ async fn write_until_told(
         if number % ENTRIES_BETWEEN_DRAINS == 0 {
             session.writer.drain().await.expect("a drain");
         }
-        let before = std::mem::replace(&mut session.sent.acked, session.writer.acked().entry_seq as usize);
+        let before = session.sent.acked;
+        session.sent.acked = session.base + session.writer.acked().entry_seq as usize;
         acked.fetch_add((session.sent.acked - before) as u64, Ordering::Relaxed);
         tokio::time::sleep(pace).await;
     }
     session.writer.drain().await.expect("the last drain");
-    session.sent.acked = session.writer.acked().entry_seq as usize;
+    session.sent.acked = session.base + session.writer.acked().entry_seq as usize;
     assert_eq!(session.sent.acked, session.sent.entries.len());
     session
 }

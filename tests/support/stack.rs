@@ -32,12 +32,28 @@ impl Stack {
         Self::start_with("").await
     }
 
-    /// Starts a stack with failpoints, as `name=action;name=action`.
-    pub async fn start_with(failpoints: &str) -> Self {
-        let mut stack = match is_native() {
+    /// A stack that is not started yet.
+    pub async fn prepare() -> Self {
+        match is_native() {
             true => Self::Native(NativeStack::prepare().await),
             false => Self::Embedded(EmbeddedStack::prepare()),
-        };
+        }
+    }
+
+    /// Sets from which size on deltas move to the archive, before the first start.
+    pub fn set_valve_bytes(&mut self, bytes: u64) {
+        let bytes = bytes.to_string();
+        match self {
+            Self::Embedded(stack) => {
+                stack.set_up_args(&["--no-discovery", "--archive-valve-bytes", &bytes]);
+            }
+            Self::Native(stack) => stack.set("WAKELOG_ARCHIVE_VALVE_BYTES", &bytes),
+        }
+    }
+
+    /// Starts a stack with failpoints, as `name=action;name=action`.
+    pub async fn start_with(failpoints: &str) -> Self {
+        let mut stack = Self::prepare().await;
         stack.set_failpoints(failpoints);
         stack.up().await;
         stack

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use wakelog_client::Connection;
 
 use super::Engines;
+use super::s3::{ACCESS_KEY, BUCKET, SECRET_KEY};
 use crate::support::PATIENCE;
 use crate::support::process::{Process, end_of, free_port, get, metric, ready, signal, wakelog};
 
@@ -22,17 +23,19 @@ pub enum Kind {
     Ingest,
     Persist,
     Reconstruct,
+    Archive,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Ingest, Self::Persist, Self::Reconstruct];
+    pub const ALL: [Self; 4] = [Self::Ingest, Self::Persist, Self::Reconstruct, Self::Archive];
 
     fn command(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
             Self::Persist => "persist",
             Self::Reconstruct => "reconstruct",
+            Self::Archive => "archive",
         }
     }
 }
@@ -86,6 +89,11 @@ impl NativeStack {
             ("WAKELOG_TOPIC", name.clone()),
             ("WAKELOG_GROUP", name.clone()),
             ("WAKELOG_PARTITIONS", PARTITIONS.to_string()),
+            ("WAKELOG_S3_ENDPOINT", engines.s3.endpoint()),
+            ("WAKELOG_S3_BUCKET", BUCKET.to_owned()),
+            ("WAKELOG_S3_ACCESS_KEY", ACCESS_KEY.to_owned()),
+            ("WAKELOG_S3_SECRET_KEY", SECRET_KEY.to_owned()),
+            ("WAKELOG_S3_PREFIX", name.clone()),
         ];
         let mut stack = Self {
             engines,
@@ -133,19 +141,30 @@ impl NativeStack {
 
     /// Starts everything that is not running, and waits until it is ready.
     pub async fn up(&mut self) {
+        self.up_all_but(None).await;
+    }
+
+    /// The same for all but one member.
+    pub async fn up_without(&mut self, kind: Kind, number: usize) {
+        self.up_all_but(Some((kind, number))).await;
+    }
+
+    async fn up_all_but(&mut self, left_out: Option<(Kind, usize)>) {
         let migrated = self.command(&["migrate"]).output().expect("migrate runs");
         assert!(
             migrated.status.success(),
             "migrate: {}",
             String::from_utf8_lossy(&migrated.stderr)
         );
+        let mut wanted = self.all();
+        wanted.retain(|member| Some(*member) != left_out);
         // The first one makes the topic; the others find it.
-        for (kind, number) in self.all() {
-            if !self.is_running(kind, number) {
-                self.spawn(kind, number);
+        for (kind, number) in &wanted {
+            if !self.is_running(*kind, *number) {
+                self.spawn(*kind, *number);
             }
         }
-        for (kind, number) in self.all() {
+        for (kind, number) in wanted {
             self.wait_ready(kind, number).await;
         }
     }
@@ -159,7 +178,7 @@ impl NativeStack {
         command
             .arg("--http-listen")
             .arg(format!("127.0.0.1:{}", member.http_port));
-        if kind != Kind::Persist {
+        if matches!(kind, Kind::Ingest | Kind::Reconstruct) {
             command.arg("--listen").arg(format!("127.0.0.1:{}", member.port));
             command
                 .arg("--token-key-file")
@@ -274,6 +293,20 @@ impl NativeStack {
     /// Its database, past any proxy.
     pub fn database_url(&self) -> String {
         self.engines.postgres.url(&self.topic)
+    }
+
+    /// The names of its objects that begin with `prefix`, in order.
+    pub fn objects(&self, prefix: &str) -> Vec<String> {
+        let below = format!("{}/", self.topic);
+        let keys = self.engines.s3.keys(&format!("{below}{prefix}"));
+        keys.into_iter()
+            .map(|key| key[below.len()..].to_owned())
+            .collect()
+    }
+
+    /// Where an object is on the disk of the S3 server.
+    pub fn object_path(&self, key: &str) -> PathBuf {
+        self.engines.s3.bucket_folder().join(&self.topic).join(key)
     }
 
     /// A folder for the test's own files.
