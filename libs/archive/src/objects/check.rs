@@ -1,14 +1,15 @@
 //! Whether the bucket can be used, for whoever sets it up.
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use super::ObjectStore;
 use super::failure::{Failure, Operation, RequestError};
 use super::retry::RetryPolicy;
 use crate::Error;
 
-/// The object of the trial write.
-const TRIAL_KEY: &str = "doctor/trial";
+/// What the name of a trial object begins with.
+const TRIAL_PREFIX: &str = "doctor/trial-";
 
 /// What is known of the bucket.
 #[must_use]
@@ -50,11 +51,13 @@ impl ObjectStore {
         state(asked)
     }
 
-    /// Writes, reads and removes a small object. Retries like every write.
+    /// Writes, reads and removes a small object. Retries like every write. The object's name is its own: two services that
+    /// start at the same time would delete each other's.
     pub async fn check_write(&self) -> Result<BucketState, Error> {
-        let written = self.put_bytes(TRIAL_KEY, Bytes::from_static(b"trial")).await;
+        let key = format!("{TRIAL_PREFIX}{}", Uuid::new_v4().simple());
+        let written = self.put_bytes(&key, Bytes::from_static(b"trial")).await;
         match state(written)? {
-            BucketState::Ready => state(self.delete(TRIAL_KEY).await),
+            BucketState::Ready => state(self.delete(&key).await),
             other => Ok(other),
         }
     }

@@ -18,7 +18,8 @@ async fn a_bucket_that_can_be_used_is_ready() {
     assert_eq!(store.check().await.unwrap(), BucketState::Ready);
     assert_eq!(store.requests(), 1);
     assert_eq!(store.check_write().await.unwrap(), BucketState::Ready);
-    assert!(!server.file("doctor/trial").exists());
+    let left = store.list_page("doctor/", None).await.unwrap().objects;
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[tokio::test]
@@ -64,4 +65,21 @@ async fn what_is_wrong_is_told_apart() {
         server.store().check_write().await.unwrap(),
         BucketState::ReadOnly { .. }
     ));
+}
+
+/// Two services that start at the same time look at one bucket and do not get into each other's way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looks_at_the_same_time_do_not_disturb_each_other() {
+    let server = Server::start().await;
+    let looks = (0..8).map(|_| {
+        let store = server.store();
+        tokio::spawn(async move {
+            for _ in 0..5 {
+                assert_eq!(store.check_write().await.unwrap(), BucketState::Ready);
+            }
+        })
+    });
+    for look in looks.collect::<Vec<_>>() {
+        look.await.unwrap();
+    }
 }
