@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use wakelog_persister::StatusHandle;
+
+/// For how long a dependency may give no good answer before the process is not ready.
+const AWAY: Duration = Duration::from_secs(10);
 
 /// What a part of the process is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +32,16 @@ pub(crate) struct Health {
 struct Parts {
     states: BTreeMap<&'static str, PartState>,
     persister: Option<StatusHandle>,
+    dependencies: BTreeMap<&'static str, Dependency>,
+}
+
+/// What the process needs and does not run.
+#[derive(Debug)]
+struct Dependency {
+    /// When it gave a good answer last.
+    answered_at: Instant,
+    /// What was wrong since then.
+    trouble: String,
 }
 
 impl Health {
@@ -46,6 +61,22 @@ impl Health {
     /// The persister that runs now; it knows of partitions that are stopped.
     pub(crate) fn set_persister(&self, status: StatusHandle) {
         self.lock().persister = Some(status);
+    }
+
+    /// A dependency gives good answers.
+    pub(crate) fn answered(&self, dependency: &'static str) {
+        let answered = Dependency {
+            answered_at: Instant::now(),
+            trouble: "no answer".to_owned(),
+        };
+        self.lock().dependencies.insert(dependency, answered);
+    }
+
+    /// A dependency gave no answer, or not the one that it should.
+    pub(crate) fn in_trouble(&self, dependency: &'static str, trouble: String) {
+        if let Some(dependency) = self.lock().dependencies.get_mut(dependency) {
+            dependency.trouble = trouble;
+        }
     }
 
     /// What keeps the process from being ready; empty if it is.
@@ -68,6 +99,14 @@ impl Health {
             .filter(|persister| !persister.is_healthy())
         {
             obstacles.push(persister_obstacle(persister));
+        }
+        for (name, dependency) in &parts.dependencies {
+            // Reckoned from the last good answer, so that a question that hangs counts as well.
+            let silent = dependency.answered_at.elapsed();
+            if silent > AWAY {
+                let (seconds, trouble) = (silent.as_secs(), &dependency.trouble);
+                obstacles.push(format!("no good answer of the {name} for {seconds} s: {trouble}"));
+            }
         }
         obstacles
     }

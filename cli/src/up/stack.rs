@@ -22,7 +22,7 @@ use crate::services::grpc::Grpc;
 use crate::services::health::Health;
 use crate::services::supervisor::supervise;
 use crate::services::topic::find_or_create_topic;
-use crate::services::{alone, bind, http, secrets, store_error, stream_error};
+use crate::services::{alone, bind, http, probe, secrets, store_error, stream_error};
 
 /// Partitions of the topic on an embedded log.
 const EMBEDDED_PARTITIONS: i32 = 4;
@@ -77,6 +77,7 @@ pub(crate) struct RunningStack {
     #[allow(dead_code, reason = "for programs that start a stack in their own process")]
     pub(crate) health: Health,
     engines: Engines,
+    probe: DropGuard,
     grpc: Part,
     persister: Part,
     http: Option<Part>,
@@ -142,6 +143,7 @@ impl RunningStack {
             ingest: Some(wakelog_ingest::Options::new(&options.topic)),
             sessions: Some((wakelog_reconstructor::Options::new(&options.topic), callers)),
         };
+        let probe = probe::watch(&health, &store, &reader, &stream.topic);
         let persister = {
             let options = wakelog_persister::Options::new(stream.clone());
             let (store, health) = (store.clone(), health.clone());
@@ -163,6 +165,7 @@ impl RunningStack {
             stream,
             health,
             engines,
+            probe,
             grpc,
             persister,
             http,
@@ -178,6 +181,7 @@ impl RunningStack {
     pub(crate) async fn stop(self) -> Result<(), Error> {
         let grpc = self.grpc.stop("the gRPC services", GRPC_WAIT).await;
         let persister = self.persister.stop("the persister", PERSISTER_WAIT).await;
+        drop(self.probe);
         self.store.close().await;
         let engines = self.engines.stop().await;
         let http = match self.http {
