@@ -10,6 +10,11 @@ pub(crate) struct Engines(wakelog_embedded::Engines);
 
 #[cfg(feature = "embedded")]
 impl Engines {
+    /// Whether a folder holds an embedded stack. Nothing is created.
+    pub(crate) fn are_in(data_dir: &Path) -> bool {
+        wakelog_embedded::DataDir::holds_stack(data_dir)
+    }
+
     /// Locks the folder and starts what is asked for.
     pub(crate) async fn start(data_dir: &Path, log: bool, hot_tail: bool) -> Result<Self, Error> {
         let mut options = wakelog_embedded::Options::new(data_dir);
@@ -69,6 +74,11 @@ pub(crate) struct Engines {
 
 #[cfg(not(feature = "embedded"))]
 impl Engines {
+    /// [`Engines::start`] says that this build has none.
+    pub(crate) fn are_in(_data_dir: &Path) -> bool {
+        true
+    }
+
     pub(crate) async fn start(data_dir: &Path, log: bool, hot_tail: bool) -> Result<Self, Error> {
         if log || hot_tail {
             return Err(Error::usage("this build of wakelog has no embedded engines")
