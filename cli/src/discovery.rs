@@ -1,5 +1,9 @@
 //! How the clients of a user find the stack that this user runs: a small file, written by `up`, removed at its clean end.
+//!
+//! One stack is announced at a time. A lock beside the file says whether the one that is announced still runs: the system
+//! releases it with the process, whatever ended that.
 
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +18,29 @@ pub(crate) struct Announcement {
     pub(crate) caller_token_file: PathBuf,
     pub(crate) data_dir: PathBuf,
     pub(crate) pid: u32,
+    /// Where its pages are served, as a URL.
+    #[serde(default)]
+    pub(crate) http_endpoint: Option<String>,
+    /// Whether log and database are in its process; otherwise they are the user's own.
+    #[serde(default)]
+    pub(crate) embedded_log: bool,
+    #[serde(default)]
+    pub(crate) embedded_database: bool,
+}
+
+/// An announcement of this process, which holds the lock.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Whose announcement stands.
+#[derive(Debug)]
+pub(crate) enum Announcing {
+    Ours(Announced),
+    /// Another stack of this user runs and stays announced; what it says may be about to change.
+    Theirs(Option<Announcement>),
 }
 
 /// The user's home folder.
@@ -56,19 +83,39 @@ pub(crate) fn find() -> Result<Option<Announcement>, Error> {
     state_dir().map_or(Ok(None), |state_dir| read(&path_in(&state_dir)))
 }
 
-/// Writes the announcement.
-pub(crate) fn write(path: &Path, announcement: &Announcement) -> Result<(), Error> {
+/// Announces a stack, unless one that runs is announced already.
+pub(crate) fn announce(state_dir: &Path, announcement: &Announcement) -> Result<Announcing, Error> {
+    let lock_path = state_dir.join("up.lock");
+    let wrong = |error: io::Error| Error::io(format!("discovery lock {}", lock_path.display()), &error);
+    create_private_folder(state_dir).map_err(wrong)?;
+    let lock = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock_path)
+        .map_err(wrong)?;
+    let path = path_in(state_dir);
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(Announcing::Theirs(read(&path).ok().flatten())),
+        Err(TryLockError::Error(error)) => return Err(wrong(error)),
+    }
     let bytes = serde_json::to_vec_pretty(announcement)
         .map_err(|error| Error::failed(format!("discovery file: {error}")))?;
-    write_private(path, &bytes)
+    write_private(&path, &bytes)?;
+    Ok(Announcing::Ours(Announced { path, _lock: lock }))
 }
 
-/// Removes the announcement if it is still the one of `pid`: a later `up` may have replaced it.
-pub(crate) fn remove(path: &Path, pid: u32) -> Result<(), Error> {
-    match read(path)? {
-        Some(announcement) if announcement.pid == pid => std::fs::remove_file(path)
-            .map_err(|error| Error::io(format!("discovery file {}", path.display()), &error)),
-        _ => Ok(()),
+impl Announced {
+    /// Removes the announcement; while the lock is held, nobody else's is there.
+    pub(crate) fn withdraw(self) -> Result<(), Error> {
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(
+                format!("discovery file {}", self.path.display()),
+                &error,
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Error {
     pub(crate) exit: Exit,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// What a server refused it for, if one did.
+    refusal: Option<RefusalReason>,
 }
 
 impl Error {
@@ -22,6 +24,7 @@ impl Error {
             exit,
             message: message.into(),
             hint: None,
+            refusal: None,
         }
     }
 
@@ -56,6 +59,28 @@ impl Error {
         self
     }
 
+    /// What the user can do about it, whatever was said before.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same where this is what it was refused for: only the command knows what was given to it.
+    pub(crate) fn with_hint_on(self, reason: RefusalReason, hint: &str) -> Self {
+        match self.refusal == Some(reason) {
+            true => self.with_hint(hint),
+            false => self,
+        }
+    }
+
+    /// Names the server if it is away or wrong. What one refuses, every other would refuse.
+    pub(crate) fn at(self, endpoint: &str) -> Self {
+        match self.exit {
+            Exit::Dependency => self.while_doing(endpoint),
+            _ => self,
+        }
+    }
+
     /// Says what was being done.
     pub(crate) fn while_doing(mut self, what: impl Display) -> Self {
         self.message = format!("{what}: {}", self.message);
@@ -74,7 +99,11 @@ impl From<wakelog_client::Error> for Error {
         use wakelog_client::Error as Client;
         let exit = match &error {
             Client::Refused { code, .. } => exit_of_refusal(*code, error.refusal_reason()),
-            Client::Unreachable { .. } | Client::NoRelay { .. } | Client::GaveUp { .. } => Exit::Dependency,
+            Client::Unreachable { .. }
+            | Client::Lost { .. }
+            | Client::NoGrpc { .. }
+            | Client::NoRelay { .. }
+            | Client::GaveUp { .. } => Exit::Dependency,
             Client::Endpoint { .. } | Client::Token => Exit::Usage,
             Client::EmptyEntry | Client::TooLarge { .. } => Exit::Refused,
             Client::Source { .. }
@@ -88,8 +117,11 @@ impl From<wakelog_client::Error> for Error {
         };
         let hint = match &error {
             Client::Refused { code, .. } => hint_of_refusal(*code, error.refusal_reason()),
-            Client::Unreachable { .. } => {
+            Client::Unreachable { .. } | Client::Lost { .. } => {
                 Some("is `wakelog up` running there? `wakelog doctor` looks at every dependency")
+            }
+            Client::NoGrpc { .. } => {
+                Some("is that the port of its pages? gRPC is on another one, by default 7420")
             }
             Client::NoRelay { .. } => {
                 Some("name `wakelog ingest` with --relay, the reconstructor with --server")
@@ -104,6 +136,7 @@ impl From<wakelog_client::Error> for Error {
             exit,
             message: with_sources(&error),
             hint: hint.map(str::to_owned),
+            refusal: error.refusal_reason(),
         }
     }
 }

@@ -83,7 +83,7 @@ async fn run(cli: &Cli) -> Result<Exit, Error> {
         command => tokio::select! {
             outcome = Box::pin(run_briefly(&settings, command)) => outcome,
             // Dropping the command removes what it left half done.
-            _ = tokio::signal::ctrl_c() => Err(Error::failed("interrupted")),
+            asked = services::signals::asked_to_stop() => asked.and(Err(Error::failed("interrupted"))),
         },
     }
 }

@@ -1,10 +1,11 @@
 //! Who may write to a session, how a client finds its server, and what an interrupt does.
 
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::ran::{
-    DONE, FAILED, REFUSED, Running, USAGE, client, import, resume, run, run_with_input, wait_until,
+    DONE, FAILED, REFUSED, Running, USAGE, client, import, resume, run, run_with_input, show, wait_until,
 };
 use crate::support::PATIENCE;
 use crate::support::embedded::EmbeddedStack as Stack;
@@ -72,29 +73,110 @@ async fn a_named_import_is_one_session() {
     assert!(stack.stop().success());
 }
 
-/// `up` announces itself to the clients of its user, and takes that back.
+/// `up` announces itself to the clients of its user, and takes that back. One that runs stays announced: a second one says
+/// so and leaves the announcement alone, also when it stops.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_find_the_stack_of_their_user() {
     let mut stack = Stack::prepare();
     stack.set_up_args(&[]);
+    let announcement = stack.folder().join(".local/state/wakelog/up.json");
+    let announced = || std::fs::read_to_string(&announcement).unwrap_or_default();
     stack.up().await;
-    wait_until("the announcement", || {
-        stack.folder().join(".local/state/wakelog/up.json").exists()
+    wait_until("the announcement", || announced().contains(&stack.endpoint()));
+    run(stack.command().args(["sessions", "ls"])).with(DONE);
+    // Neither port is the usual one: where the pages are was announced too.
+    let doctor = run(stack.command().arg("doctor")).with(DONE).text();
+    let ready = format!("http://{}/readyz says ready", stack.http());
+    assert!(
+        doctor.contains(&ready) && doctor.contains("embedded, so"),
+        "{doctor}"
+    );
+
+    let mut second = Stack::prepare();
+    second.set_up_args(&[]);
+    second.set_home(stack.folder());
+    second.up().await;
+    let warning = || {
+        let log = second.whole_log();
+        log.contains("stays announced") && log.contains(&stack.endpoint())
+    };
+    wait_until("the second one says that it is not announced", warning);
+    assert!(announced().contains(&stack.endpoint()));
+    assert!(second.stop().success());
+    assert!(
+        announced().contains(&stack.endpoint()),
+        "it was not the second one's"
+    );
+
+    // One that was killed has left its announcement behind, and the next one takes it over.
+    stack.kill();
+    second.up().await;
+    wait_until("the second announcement", || {
+        announced().contains(&second.endpoint())
     });
     run(stack.command().args(["sessions", "ls"])).with(DONE);
-    assert!(stack.stop().success());
-    assert!(!stack.folder().join(".local/state/wakelog/up.json").exists());
+    assert!(second.stop().success());
+    assert!(!announcement.exists());
 }
 
-/// An interrupted client says so, and leaves no part of a file.
+/// An interrupted client says so, whichever signal it was. What a writer has read is appended, and how much that was is said.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_a_client() {
     let mut stack = Stack::start().await;
     let session = import(&stack, b"one\n", "kind=interrupt");
-    let follow = Running::start(&mut stack.client(&["tail", &session, "-f"]), Stdio::null());
-    std::thread::sleep(Duration::from_millis(500));
-    signal("INT", follow.pid());
-    let ran = follow.end_within(PATIENCE).with(FAILED).saying(&["interrupted"]);
-    assert_eq!(ran.stdout, b"one\n");
+    let mut body = b"one\n".to_vec();
+    for name in ["INT", "TERM"] {
+        let follow = Running::start(&mut stack.client(&["tail", &session, "-f"]), Stdio::null());
+        std::thread::sleep(Duration::from_millis(500));
+        signal(name, follow.pid());
+        let ran = follow.end_within(PATIENCE).with(FAILED).saying(&["interrupted"]);
+        assert_eq!(ran.stdout, body);
+
+        let append = ["append", &session, "--json"];
+        let mut append = Running::start(&mut stack.client(&append), Stdio::piped());
+        let mut input = append.stdin();
+        let before = show(&stack, &session)["last_entry_seq"].as_u64().unwrap();
+        input.write_all(b"two\nthree\nno end of a line").unwrap();
+        wait_until("two lines are stored", || {
+            show(&stack, &session)["last_entry_seq"] == before + 2
+        });
+        signal(name, append.pid());
+        let ran = append.end_within(PATIENCE).with(FAILED);
+        let ran = ran.saying(&["2 entries, 10 bytes were appended", "interrupted"]);
+        assert_eq!(ran.object()["entries"], 2);
+        drop(input);
+        body.extend_from_slice(b"two\nthree\n");
+        assert_eq!(show(&stack, &session)["lifetime_status"], "ended", "{name}");
+    }
+    assert_eq!(resume(&stack, &session), body);
     assert!(stack.stop().success());
+    stack.verify();
+}
+
+/// An interrupted resume leaves no part of a file, whichever signal it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_resume_leaves_no_part_of_a_file() {
+    // It takes connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", silent.local_addr().unwrap());
+    let stack = Stack::prepare();
+    let folder = tempfile::tempdir_in(stack.folder()).unwrap();
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    let out = folder.path().join("out");
+    for name in ["INT", "TERM"] {
+        let mut resume = stack.command();
+        resume.args([
+            "resume",
+            "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+            "--server",
+            &server,
+        ]);
+        let resume = Running::start(resume.arg("--out").arg(&out), Stdio::null());
+        wait_until("a file of another name", || files() == 1);
+        // The file is there a moment before the signal is listened for.
+        std::thread::sleep(Duration::from_millis(500));
+        signal(name, resume.pid());
+        resume.end_within(PATIENCE).with(FAILED).saying(&["interrupted"]);
+        assert_eq!(files(), 0, "{name}");
+    }
 }

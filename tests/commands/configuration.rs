@@ -65,6 +65,15 @@ async fn a_wrong_setting_is_named() {
         ("partitions = 0\n", "`partitions` must be at least 1"),
         ("partitions = \"many\"\n", "`partitions` from file"),
         ("log_format = \"xml\"\n", "it must be text or json"),
+        (
+            "server = 3\n",
+            "`server` from file wrong.toml is \"3\": it must start with http://",
+        ),
+        ("relay = \"https://h:1\"\n", "TLS is not built yet"),
+        (
+            "brokers = \"kafka-1\"\n",
+            "`brokers` from file wrong.toml is \"kafka-1\": a broker is host:port",
+        ),
     ];
     for (text, expected) in files {
         std::fs::write(stack.folder().join("wrong.toml"), text).unwrap();
@@ -85,6 +94,12 @@ async fn a_wrong_setting_is_named() {
     run(stack.command().env("WAKELOG_HTTP_LISTEN", "x").arg("config"))
         .with(USAGE)
         .saying(&["WAKELOG_HTTP_LISTEN"]);
+    std::fs::write(stack.folder().join("file"), b"labelled\n").unwrap();
+    run(stack
+        .command()
+        .args(["import", "file", "--label", "a=1", "--label", "a=2"]))
+    .with(USAGE)
+    .saying(&["--label a is given twice"]);
     run(stack.command().args(["config", "--log", "==="]))
         .with(USAGE)
         .saying(&["`log`"]);

@@ -92,6 +92,12 @@ async fn a_path_that_is_no_folder_is_refused() {
         !stack.folder().join("absent").exists(),
         "verify creates no folder"
     );
+    let empty = tempfile::tempdir_in(stack.folder()).unwrap();
+    run(stack.command().args(["verify", "--data-dir"]).arg(empty.path()))
+        .with(NOT_FOUND)
+        .saying(&["holds no embedded stack"]);
+    let files = std::fs::read_dir(empty.path()).unwrap().count();
+    assert_eq!(files, 0, "verify creates nothing in it");
 }
 
 /// A port that somebody has is named, before anything is created.

@@ -15,6 +15,7 @@ mod postgres;
 mod clients;
 mod configuration;
 mod data_dir;
+mod own_engines;
 mod process;
 mod ran;
 mod round_trip;

@@ -134,6 +134,14 @@ async fn pages_tell_health_readiness_and_metrics() {
         );
     }
     assert!(counter(&stack, "wakelog_ingest_acks_total").await >= 1.0);
+    // Who takes them for the server is told so.
+    let pages = format!("http://{}", stack.http());
+    std::fs::write(stack.folder().join("file"), b"to the wrong port\n").unwrap();
+    for args in [&["sessions", "ls"], &["import", "file"]] {
+        run(stack.command().args(args).args(["--server", &pages]))
+            .with(DEPENDENCY)
+            .saying(&[&pages, "no gRPC is spoken there", "the port of its pages?"]);
+    }
     assert!(stack.stop().success());
 }
 
@@ -152,7 +160,7 @@ async fn the_doctor_tells_health_and_what_to_do() {
         let names = std::collections::BTreeSet::from(["check", "level", "message", "mend"]);
         assert_eq!(crate::ran::keys(finding), names);
         // Embedded engines are behind their stack; what was not looked at is not called well.
-        let is_embedded = finding["check"] == "log" || finding["check"] == "database";
+        let is_embedded = ["log", "database", "archive"].contains(&finding["check"].as_str().unwrap());
         assert_eq!(
             finding["level"],
             if is_embedded { "skip" } else { "ok" },
@@ -178,7 +186,9 @@ async fn the_doctor_tells_health_and_what_to_do() {
     );
     for finding in failed {
         assert!(
-            finding["mend"].as_str().is_some_and(|hint| !hint.is_empty()),
+            finding["mend"]
+                .as_str()
+                .is_some_and(|hint| !hint.is_empty() && !hint.contains("wakelog doctor")),
             "{finding}"
         );
     }
@@ -202,6 +212,8 @@ async fn the_demo_runs_twice_on_one_folder() {
             "round {round}: {text}"
         );
         assert!(text.contains("is killed"), "round {round}: {text}");
+        let again = concat!("`", env!("CARGO_BIN_EXE_wakelog"), " up --data-dir ");
+        assert!(text.contains(again), "it is not on the search path: {text}");
         assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
     }
     stack.verify();

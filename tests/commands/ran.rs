@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ pub(crate) fn client(stack: &Stack, args: &[&str]) -> Ran {
 #[track_caller]
 pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> Ran {
     let mut running = Running::start(command, Stdio::piped());
-    let mut stdin = running.child.stdin.take().expect("a pipe");
+    let mut stdin = running.stdin();
     // A command that ends early closes its side: what it says then is what counts.
     stdin.write_all(input).ok();
     drop(stdin);
@@ -132,6 +132,12 @@ impl Running {
             stdout,
             stderr,
         }
+    }
+
+    /// Its standard input, which ends when this is dropped.
+    #[track_caller]
+    pub(crate) fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().expect("a pipe")
     }
 
     pub(crate) fn pid(&self) -> u32 {

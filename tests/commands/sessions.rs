@@ -284,13 +284,18 @@ async fn export_binds_nothing_and_resume_does() {
         assert_eq!(resumed["generation"], generation);
         assert_eq!(show(&stack, &session)["generation"], generation);
     }
-    // The same request again is the same resume.
+    // The same request again is the same resume, until another one came after it.
     let again = |out: &str| {
         let args = ["resume", &session, "--json", "--request-id", "mine", "--out", out];
         client(&stack, &args).with(DONE).object()
     };
     assert_eq!(again("mine-1")["lifetime_id"], again("mine-2")["lifetime_id"]);
     assert_eq!(show(&stack, &session)["generation"], 4);
+    resume(&stack, &session);
+    let superseded = ["resume", &session, "--request-id", "mine", "--out", "mine-3"];
+    let ran = client(&stack, &superseded).with(REFUSED);
+    let ran = ran.saying(&["use another --request-id, or none"]);
+    assert!(!ran.stderr.contains("--take-over"), "{}", ran.stderr);
     assert!(stack.stop().success());
     stack.verify();
 }

@@ -15,6 +15,7 @@ use crate::support::PATIENCE;
 use crate::support::load::Load;
 use crate::support::mount::SmallDisk;
 use crate::support::native::{Engines, Kind, NativeStack};
+use crate::support::process::get;
 
 /// How long an engine is away.
 const AWAY: Duration = Duration::from_secs(60);
@@ -28,8 +29,10 @@ async fn acked_is_durable_over_a_minute_without_the_database() {
     let (mut stack, load) = under_load(Engines::own().await, "no-database").await;
     stack.engines().postgres.kill().await;
     refuses_for(&mut stack, AWAY, "no database").await;
+    nobody_is_ready(&stack, "no good answer of the database").await;
     stack.engines().postgres.start().await;
     load.advance_within(200, "the database is back", RECOVERY).await;
+    everybody_is_ready(&mut stack).await;
     ends_well(&mut stack, load, "the database is back").await;
 }
 
@@ -39,8 +42,10 @@ async fn acked_is_durable_over_a_minute_without_the_broker() {
     let (mut stack, load) = under_load(Engines::own().await, "no-broker").await;
     stack.engines().kafka.kill();
     refuses_for(&mut stack, AWAY, "no broker").await;
+    nobody_is_ready(&stack, "no good answer of the log").await;
     stack.engines().kafka.start();
     load.advance_within(200, "the broker is back", RECOVERY).await;
+    everybody_is_ready(&mut stack).await;
     ends_well(&mut stack, load, "the broker is back").await;
 }
 
@@ -204,6 +209,34 @@ async fn open_a_session(stack: &NativeStack) -> Result<(), Status> {
     };
     let answer = crate::support::within("an answer", connection.sessions().open_session(request)).await;
     answer.map(drop)
+}
+
+/// The `/readyz` of every service says no, and what is away.
+async fn nobody_is_ready(stack: &NativeStack, obstacle: &str) {
+    for kind in Kind::ALL {
+        for number in 0..stack.count(kind) {
+            let says_so = async {
+                loop {
+                    let page = get(&stack.http(kind, number), "/readyz")
+                        .await
+                        .unwrap_or_default();
+                    if page.starts_with("HTTP/1.1 503") && page.contains(obstacle) {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
+            crate::support::within(&format!("{kind:?} {number}: {obstacle}"), says_so).await;
+        }
+    }
+}
+
+async fn everybody_is_ready(stack: &mut NativeStack) {
+    for kind in Kind::ALL {
+        for number in 0..stack.count(kind) {
+            stack.wait_ready(kind, number).await;
+        }
+    }
 }
 
 fn all_alive(stack: &mut NativeStack, context: &str) {

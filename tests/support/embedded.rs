@@ -14,6 +14,8 @@ use super::process::{dying_with_us, end_of, free_port, ready, signal, wakelog};
 /// A stack and its folder. Dropping it kills what still runs.
 pub struct EmbeddedStack {
     folder: TempDir,
+    /// The home of its user.
+    home: PathBuf,
     data_dir: PathBuf,
     port: u16,
     http_port: u16,
@@ -41,6 +43,7 @@ impl EmbeddedStack {
         let folder = tempfile::tempdir().expect("a folder");
         Self {
             data_dir: folder.path().join("data"),
+            home: folder.path().to_owned(),
             folder,
             port: free_port(),
             http_port: free_port(),
@@ -53,6 +56,11 @@ impl EmbeddedStack {
     /// Another data folder for the next start.
     pub fn set_data_dir(&mut self, data_dir: PathBuf) {
         self.data_dir = data_dir;
+    }
+
+    /// Another home: that of another stack makes both of them stacks of one user.
+    pub fn set_home(&mut self, home: &Path) {
+        self.home = home.to_owned();
     }
 
     /// The arguments of `wakelog up` beyond folder and ports; without this it is `--no-discovery`.
@@ -199,7 +207,9 @@ impl EmbeddedStack {
 
     /// The binary, in an environment of this test alone.
     pub fn command(&self) -> Command {
-        wakelog(self.folder.path())
+        let mut command = wakelog(self.folder.path());
+        command.env("HOME", &self.home);
+        command
     }
 
     /// What the stack has logged, the end of it.

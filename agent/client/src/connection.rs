@@ -12,6 +12,7 @@ use wakelog_proto::v1::relay_service_client::RelayServiceClient;
 use wakelog_proto::v1::sessions_service_client::SessionsServiceClient;
 
 use crate::Error;
+use crate::error::is_other_protocol;
 
 /// How long a connection attempt may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,17 +32,16 @@ pub type Sessions = SessionsServiceClient<InterceptedService<Channel, Bearer>>;
 /// A server, its relays and the caller's token.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    endpoint: String,
-    channel: Channel,
+    server: Server,
     /// Other servers of the same, connected to if they are needed.
-    others: Vec<Channel>,
-    relays: Vec<Relay>,
+    others: Vec<Server>,
+    relays: Vec<Server>,
     bearer: Bearer,
 }
 
-/// A relay, and where it is.
+/// A server, and where it is.
 #[derive(Debug, Clone)]
-struct Relay {
+struct Server {
     endpoint: String,
     channel: Channel,
 }
@@ -49,7 +49,7 @@ struct Relay {
 /// The relays of a writer: it uses one, and goes to the next when that one breaks.
 #[derive(Debug, Clone)]
 pub struct Relays {
-    relays: Vec<Relay>,
+    relays: Vec<Server>,
     current: usize,
     sessions: Vec<Channel>,
     renewing: usize,
@@ -96,8 +96,10 @@ impl Connection {
             reason: innermost(&error),
         })?;
         Ok(Self {
-            endpoint: endpoint.to_owned(),
-            channel,
+            server: Server {
+                endpoint: endpoint.to_owned(),
+                channel,
+            },
             others: Vec::new(),
             relays: Vec::new(),
             bearer,
@@ -116,32 +118,34 @@ impl Connection {
             }
         };
         let others = endpoints[index + 1..].iter().chain(&endpoints[..index]);
-        let others = others.map(|endpoint| Ok(transport(endpoint)?.connect_lazy()));
-        connection.others = others.collect::<Result<_, Error>>()?;
+        connection.others = others
+            .map(|endpoint| Server::lazy(endpoint))
+            .collect::<Result<_, Error>>()?;
         Ok(connection)
     }
 
     /// Names the relays, as a comma-separated list, if they are not served together with the sessions. They are connected
     /// to when they are used: one that is away now may be back by then.
     pub fn with_relays(mut self, endpoints: &str) -> Result<Self, Error> {
-        let relays = endpoints.split(',').map(str::trim).map(|endpoint| {
-            Ok(Relay {
-                endpoint: endpoint.to_owned(),
-                channel: transport(endpoint)?.connect_lazy(),
-            })
-        });
+        let relays = endpoints.split(',').map(str::trim).map(Server::lazy);
         self.relays = relays.collect::<Result<_, Error>>()?;
         Ok(self)
     }
 
+    /// Says what is wrong with a comma-separated list of endpoints, before anything is connected to.
+    pub fn check_endpoints(endpoints: &str) -> Result<(), Error> {
+        let mut each = endpoints.split(',').map(str::trim);
+        each.try_for_each(|endpoint| transport(endpoint).map(drop))
+    }
+
     /// Where the server is.
     pub fn endpoint(&self) -> &str {
-        &self.endpoint
+        &self.server.endpoint
     }
 
     /// The connection itself, without a token.
     pub fn channel(&self) -> Channel {
-        self.channel.clone()
+        self.server.channel.clone()
     }
 
     /// Where a writer sends its entries.
@@ -149,7 +153,7 @@ impl Connection {
         Relays {
             relays: self.named_relays(),
             current: 0,
-            sessions: [std::slice::from_ref(&self.channel), &self.others].concat(),
+            sessions: self.servers().map(|server| server.channel.clone()).collect(),
             renewing: 0,
         }
     }
@@ -169,24 +173,47 @@ impl Connection {
         checked
     }
 
-    fn named_relays(&self) -> Vec<Relay> {
-        if !self.relays.is_empty() {
-            return self.relays.clone();
-        }
-        vec![Relay {
-            endpoint: self.endpoint.clone(),
-            channel: self.channel.clone(),
-        }]
-    }
-
     /// The sessions service with the caller's token.
     pub fn sessions(&self) -> Sessions {
-        SessionsServiceClient::with_interceptor(self.channel.clone(), self.bearer.clone())
+        self.sessions_at(&self.server)
+    }
+
+    /// The same at every server of the list, the one in use first, each with where it is.
+    pub fn all_sessions(&self) -> Vec<(String, Sessions)> {
+        let servers = self.servers();
+        servers
+            .map(|server| (server.endpoint.clone(), self.sessions_at(server)))
+            .collect()
+    }
+
+    fn sessions_at(&self, server: &Server) -> Sessions {
+        SessionsServiceClient::with_interceptor(server.channel.clone(), self.bearer.clone())
+    }
+
+    fn servers(&self) -> impl Iterator<Item = &Server> {
+        std::iter::once(&self.server).chain(&self.others)
+    }
+
+    fn named_relays(&self) -> Vec<Server> {
+        match self.relays.is_empty() {
+            true => vec![self.server.clone()],
+            false => self.relays.clone(),
+        }
+    }
+}
+
+impl Server {
+    /// It is connected to when it is used.
+    fn lazy(endpoint: &str) -> Result<Self, Error> {
+        Ok(Self {
+            endpoint: endpoint.to_owned(),
+            channel: transport(endpoint)?.connect_lazy(),
+        })
     }
 }
 
 /// Asks for what a relay refuses to everybody: a frame without a token. Any refusal but "no such service" will do.
-async fn check_relay(relay: &Relay) -> Result<(), Error> {
+async fn check_relay(relay: &Server) -> Result<(), Error> {
     let unreachable = |reason: String| Error::Unreachable {
         endpoint: relay.endpoint.clone(),
         waited: CONNECT_TIMEOUT,
@@ -196,6 +223,7 @@ async fn check_relay(relay: &Relay) -> Result<(), Error> {
     let asking = client.commit_conversation_frame(CommitConversationFrameRequest::default());
     let answer = tokio::time::timeout(CONNECT_TIMEOUT, asking).await;
     match answer.map_err(|_| unreachable("no answer".to_owned()))? {
+        Err(status) if is_other_protocol(&status) => Err(status.into()),
         Err(status) if status.code() == Code::Unimplemented => Err(Error::NoRelay {
             endpoint: relay.endpoint.clone(),
         }),
@@ -213,6 +241,11 @@ fn transport(endpoint: &str) -> Result<Endpoint, Error> {
         endpoint: endpoint.to_owned(),
         reason,
     };
+    if endpoint.starts_with("https://") {
+        return Err(unusable(
+            "TLS is not built yet, it must start with http://".to_owned(),
+        ));
+    }
     if !endpoint.starts_with("http://") {
         return Err(unusable("it must start with http://".to_owned()));
     }

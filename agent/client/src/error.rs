@@ -6,6 +6,8 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use wakelog_proto::v1::{Refusal, RefusalReason};
 
+use crate::connection::innermost;
+
 /// Why a call, a writer or a transfer did not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -28,6 +30,18 @@ pub enum Error {
         waited: Duration,
         /// What the last try said.
         reason: String,
+    },
+    /// The connection could not be made, or it broke. Whether the call that was under way happened is open.
+    #[error("the connection failed: {reason}")]
+    Lost {
+        /// The cause at the bottom.
+        reason: String,
+    },
+    /// Something answers there, in another protocol.
+    #[error("no gRPC is spoken there: {message}")]
+    NoGrpc {
+        /// What the answer was.
+        message: String,
     },
     /// The server is there and takes no entries.
     #[error("{endpoint} takes no entries: it is no relay")]
@@ -122,6 +136,17 @@ pub enum Error {
 
 impl From<Status> for Error {
     fn from(status: Status) -> Self {
+        // A status with a source was made here, of a connection that failed: no server has refused anything.
+        if let Some(source) = std::error::Error::source(&status) {
+            return Self::Lost {
+                reason: innermost(source),
+            };
+        }
+        if is_other_protocol(&status) {
+            return Self::NoGrpc {
+                message: status.message().to_owned(),
+            };
+        }
         Self::Refused {
             code: status.code(),
             refusal: wakelog_contract::refusal_of(&status),
@@ -144,6 +169,11 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Whether an answer had no gRPC status at all: tonic makes one of the status of HTTP, and says so.
+pub(crate) fn is_other_protocol(status: &Status) -> bool {
+    status.message().starts_with("grpc-status header missing")
 }
 
 /// What a writer does about a status.
@@ -181,3 +211,6 @@ pub(crate) fn verdict(status: &Status) -> Verdict {
         _ => Verdict::Final,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,19 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! An agent that keeps its session file tees each write, with the bytes that it has written:
+//!
+//! ```no_run
+//! # use std::io::Write as _;
+//! # use wakelog_client::Writer;
+//! /// One line of the session file, here and upstream.
+//! async fn commit(file: &mut std::fs::File, writer: &mut Writer, line: &[u8]) -> std::io::Result<()> {
+//!     file.write_all(line)?;
+//!     let teed = writer.append(line.to_vec().into(), false).await; // a checkpoint (`true`) where the file is rewritten
+//!     teed.map(drop).map_err(std::io::Error::other)
+//! }
+//! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod connection;

@@ -38,6 +38,11 @@ pub(crate) async fn run(settings: &Settings, args: &BenchArgs) -> Result<Exit, E
         true => bar.set_message(what.to_owned()),
         false => eprintln!("{what}"),
     };
+    if cfg!(debug_assertions) {
+        say(
+            "this is an unoptimised build: its figures tell little, `cargo build --release` makes one for figures",
+        );
+    }
     let outcome = wakelog_bench::run(&options, &measures(args.measure), &say, &stop).await;
     bar.finish_and_clear();
     let report = outcome.map_err(bench_error)?;

@@ -30,8 +30,7 @@ pub(crate) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
         Some(ReceivedFile::create(&args.out, args.force)?)
     };
     let connection = connect(settings).await?;
-    let answer = call("exporting the session", || {
-        let mut sessions = connection.sessions();
+    let answer = call(&connection, "exporting the session", |mut sessions| {
         let request = ExportSessionRequest {
             session_id: session_id.clone(),
         };
@@ -40,13 +39,14 @@ pub(crate) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
     .await?;
     let bar = progress("export", None);
     let chunks = body_of(answer);
+    let at_server = |error: Error| error.at(connection.endpoint());
     let body = match file {
-        Some(file) => file.receive(chunks, &bar).await?,
+        Some(file) => file.receive(chunks, &bar).await.map_err(at_server)?,
         None => {
             let chunks = chunks.inspect_ok(|chunk| bar.inc(chunk.session_body.len() as u64));
             receive_body(chunks, tokio::io::stdout())
                 .await
-                .map_err(end_quietly_on_broken_pipe)?
+                .map_err(|error| at_server(end_quietly_on_broken_pipe(error)))?
         }
     };
     bar.finish_and_clear();

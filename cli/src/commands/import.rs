@@ -9,12 +9,11 @@ use tokio::fs::File;
 use wakelog_client::{Connection, receive_body};
 use wakelog_contract::Exit;
 use wakelog_model::limits::MAX_REQUEST_ID_BYTES;
-use wakelog_proto::v1::{
-    DescribeSessionRequest, ExportSessionRequest, OpenSessionRequest, StopAgentSessionRequest,
-};
+use wakelog_proto::v1::{DescribeSessionRequest, ExportSessionRequest, OpenSessionRequest};
 
+use super::ending::{Stored, end_lifetime};
 use super::writer_state::WriterState;
-use super::{call, connect_to_write, open_writer};
+use super::{call, connect_to_write, labels_of, open_writer, writer_error};
 use crate::args::ImportArgs;
 use crate::config::Settings;
 use crate::exit::Error;
@@ -22,6 +21,7 @@ use crate::output::{print, print_json, progress};
 
 pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, Error> {
     let length = length_of(&args.file)?;
+    let labels = labels_of(&args.labels)?;
     let connection = connect_to_write(settings).await?;
     let request_id = args
         .request_id
@@ -34,11 +34,10 @@ pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, 
     }
     let request = OpenSessionRequest {
         request_id,
-        labels: args.labels.iter().cloned().collect(),
+        labels,
         ..OpenSessionRequest::default()
     };
-    let opened = call("opening a session", || {
-        let mut sessions = connection.sessions();
+    let opened = call(&connection, "opening a session", |mut sessions| {
         let request = request.clone();
         async move { sessions.open_session(request).await }
     })
@@ -74,8 +73,7 @@ async fn last_entry_seq(connection: &Connection, session_id: &str) -> Result<u64
     let request = DescribeSessionRequest {
         session_id: session_id.to_owned(),
     };
-    let described = call("looking at the session", || {
-        let mut sessions = connection.sessions();
+    let described = call(connection, "looking at the session", |mut sessions| {
         let request = request.clone();
         async move { sessions.describe_session(request).await }
     })
@@ -88,14 +86,15 @@ async fn check_same(connection: &Connection, session_id: &str, file: &Path) -> R
     let request = ExportSessionRequest {
         session_id: session_id.to_owned(),
     };
-    let exported = call("reading the session", || {
-        let mut sessions = connection.sessions();
+    let exported = call(connection, "reading the session", |mut sessions| {
         let request = request.clone();
         async move { sessions.export_session(request).await }
     })
     .await?;
     let chunks = exported.map_ok(|message| message.resume_body.unwrap_or_default());
-    let body = receive_body(chunks, tokio::io::sink()).await?;
+    let body = receive_body(chunks, tokio::io::sink())
+        .await
+        .map_err(|error| Error::from(error).at(connection.endpoint()))?;
     let path = file.to_path_buf();
     let hashing = tokio::task::spawn_blocking(move || {
         let mut hasher = Sha256::new();
@@ -115,7 +114,7 @@ async fn check_same(connection: &Connection, session_id: &str, file: &Path) -> R
 
 async fn send(connection: &Connection, session_id: &str, file: &Path, length: u64) -> Result<u64, Error> {
     let mut state = WriterState::open(session_id)?;
-    let (grant, nonce) = state.attach(&connection.sessions(), false).await?;
+    let (grant, nonce) = state.attach(connection, false).await?;
     let lifetime_id = grant.lifetime_id.clone();
     let mut writer = open_writer(connection, grant, nonce).await?;
     if length > writer.max_entry_bytes() {
@@ -137,28 +136,11 @@ async fn send(connection: &Connection, session_id: &str, file: &Path, length: u6
             })
         }
     };
-    writer.append_stream(source, true).await?;
-    writer.drain().await?;
+    writer.append_stream(source, true).await.map_err(writer_error)?;
+    writer.drain().await.map_err(writer_error)?;
     bar.finish_and_clear();
-    end_lifetime(connection, session_id, &lifetime_id).await
-}
-
-/// Ends a lifetime whose writer has drained; returns the session's last complete entry.
-pub(crate) async fn end_lifetime(
-    connection: &Connection,
-    session_id: &str,
-    lifetime_id: &[u8],
-) -> Result<u64, Error> {
-    let request = StopAgentSessionRequest {
-        session_id: session_id.to_owned(),
-        lifetime_id: lifetime_id.to_vec().into(),
-    };
-    let ended = call("ending the lifetime", || {
-        let mut sessions = connection.sessions();
-        let request = request.clone();
-        async move { sessions.stop_agent_session(request).await }
-    });
-    Ok(ended.await?.last_entry_seq)
+    let stored = Stored { entries: 1, length };
+    end_lifetime(connection, session_id, &lifetime_id, stored).await
 }
 
 fn length_of(path: &Path) -> Result<u64, Error> {

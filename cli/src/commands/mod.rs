@@ -1,9 +1,11 @@
-//! One file per command of a user, and what they share: reaching the server, short retries, the writer's memory.
+//! One file per command of a user, and what they share: reaching the server, short retries, the writer's memory and end.
 
 pub(crate) mod append;
 pub(crate) mod bench;
+pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod ending;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod migrate;
@@ -14,28 +16,20 @@ pub(crate) mod tail;
 pub(crate) mod verify;
 pub(crate) mod writer_state;
 
-use std::future::Future;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
-use tokio::time::Instant;
-use tonic::{Code, Response, Status};
-use wakelog_client::{Backoff, Connection, Writer, WriterOptions};
+use wakelog_client::{Connection, Writer, WriterOptions};
 use wakelog_model::{SessionId, WriterNonce};
-use wakelog_proto::v1::{AckLevel, LifetimeGrant};
+use wakelog_proto::v1::{AckLevel, LifetimeGrant, RefusalReason};
 
 use crate::config::Settings;
-use crate::discovery;
+use crate::discovery::{self, Announcement};
 use crate::exit::Error;
+pub(crate) use call::{call, call_any};
 
 /// Where a server is looked for if nothing says otherwise.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7420";
-
-/// How long one call may take. Longer than a service waits for a bind to be applied.
-const CALL_TIMEOUT: Duration = Duration::from_secs(45);
-
-/// For how long a call is tried again while the server says that it can't answer now.
-const RETRY_FOR: Duration = Duration::from_secs(30);
 
 /// A server and the caller token for it, as configured or as `up` announced it.
 pub(crate) struct Target {
@@ -45,14 +39,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn find(settings: &Settings) -> Result<Self, Error> {
-        // What is named goes before what is announced, and an announced token is for the announced server only.
-        let announced = match &settings.server {
-            Some(server) => discovery::find()
-                .ok()
-                .flatten()
-                .filter(|announced| announced.endpoint == *server),
-            None => discovery::find()?,
-        };
+        let announced = announced(settings)?;
         let server = settings
             .server
             .clone()
@@ -73,6 +60,18 @@ impl Target {
     }
 }
 
+/// The announcement of the server that is used. What is named goes before what is announced, and what an announcement says
+/// is for the announced server only.
+pub(crate) fn announced(settings: &Settings) -> Result<Option<Announcement>, Error> {
+    match &settings.server {
+        Some(server) => Ok(discovery::find()
+            .ok()
+            .flatten()
+            .filter(|announced| announced.endpoint == *server)),
+        None => discovery::find(),
+    }
+}
+
 /// Connects to the server that the settings name.
 pub(crate) async fn connect(settings: &Settings) -> Result<Connection, Error> {
     Target::find(settings)?.connect().await
@@ -83,14 +82,23 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Connection, Error> {
 pub(crate) async fn connect_to_write(settings: &Settings) -> Result<Connection, Error> {
     let connection = with_relays(settings, connect(settings).await?)?;
     let mut first_error = None;
-    for (_, checked) in connection.check_relays().await {
+    for (endpoint, checked) in connection.check_relays().await {
         match checked {
             Ok(()) => return Ok(connection),
-            Err(error) => first_error.get_or_insert(error),
+            Err(error) => first_error.get_or_insert_with(|| relay_error(&endpoint, error)),
         };
     }
     let error = first_error.ok_or_else(|| Error::usage("no relay is named"))?;
-    Err(Error::from(error).while_doing("no relay"))
+    Err(error.while_doing("no relay"))
+}
+
+/// What is wrong with a relay, with its name.
+pub(crate) fn relay_error(endpoint: &str, error: wakelog_client::Error) -> Error {
+    let names_it = !matches!(error, wakelog_client::Error::NoGrpc { .. });
+    match names_it {
+        true => error.into(),
+        false => Error::from(error).at(endpoint),
+    }
 }
 
 /// The connection with the relays that the settings name, if they do.
@@ -111,7 +119,30 @@ pub(crate) async fn open_writer(
         ack_level: AckLevel::Store,
         ..WriterOptions::default()
     };
-    Ok(Writer::open(connection.relays(), grant, nonce, options).await?)
+    let opened = Writer::open(connection.relays(), grant, nonce, options).await;
+    opened.map_err(writer_error)
+}
+
+/// What ended a writer. Its token is the lifetime's, which one service signs and another one checks.
+pub(crate) fn writer_error(error: wakelog_client::Error) -> Error {
+    Error::from(error).with_hint_on(
+        RefusalReason::TokenForged,
+        "`wakelog ingest` and `wakelog reconstruct` need the same --token-key-file",
+    )
+}
+
+/// The labels of a command line. One that is given twice with different values would lose one of them.
+pub(crate) fn labels_of(given: &[(String, String)]) -> Result<BTreeMap<String, String>, Error> {
+    let mut labels = BTreeMap::new();
+    for (key, value) in given {
+        let earlier = labels.insert(key.clone(), value.clone());
+        if let Some(earlier) = earlier.filter(|earlier| earlier != value) {
+            return Err(Error::usage(format!(
+                "--label {key} is given twice, as {earlier:?} and as {value:?}"
+            )));
+        }
+    }
+    Ok(labels)
 }
 
 /// The token in a token file: the last word of its first line that is not a comment, so that both a bare token and a line
@@ -133,39 +164,6 @@ pub(crate) fn session_id(text: &str) -> Result<String, Error> {
         .parse()
         .map_err(|error: wakelog_model::Error| Error::usage(error.to_string()))?;
     Ok(id.to_string())
-}
-
-/// Makes a call, again while the server says that it can't answer now. Only for calls that may be repeated.
-pub(crate) async fn call<T, F>(what: &str, mut attempt: impl FnMut() -> F) -> Result<T, Error>
-where
-    F: Future<Output = Result<Response<T>, Status>>,
-{
-    let started = Instant::now();
-    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
-    loop {
-        let status = match tokio::time::timeout(CALL_TIMEOUT, attempt()).await {
-            Ok(Ok(response)) => return Ok(response.into_inner()),
-            Ok(Err(status)) => status,
-            Err(_) => Status::unavailable(format!("no answer within {CALL_TIMEOUT:?}")),
-        };
-        // A connection that broke is reported as unknown.
-        let may_pass = matches!(
-            status.code(),
-            Code::Unavailable | Code::ResourceExhausted | Code::Unknown
-        );
-        let asked = wakelog_contract::refusal_of(&status).map_or(0, |refusal| refusal.retry_delay_ms);
-        let delay = backoff.next_delay().max(Duration::from_millis(asked));
-        if !may_pass || started.elapsed() + delay > RETRY_FOR {
-            return Err(Error::from(status).while_doing(what));
-        }
-        tracing::info!(
-            what,
-            delay_ms = delay.as_millis() as u64,
-            reason = status.message(),
-            "trying again"
-        );
-        tokio::time::sleep(delay).await;
-    }
 }
 
 /// What is wrong if a message lacks what the protocol promises.

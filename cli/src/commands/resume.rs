@@ -4,7 +4,9 @@ use futures::StreamExt as _;
 use serde_json::json;
 use tonic::{Status, Streaming};
 use wakelog_contract::Exit;
-use wakelog_proto::v1::{LifetimeGrant, ResumeBody, SessionsResponse, StartAgentSessionRequest};
+use wakelog_proto::v1::{
+    LifetimeGrant, RefusalReason, ResumeBody, SessionsResponse, StartAgentSessionRequest,
+};
 
 use super::received_file::ReceivedFile;
 use super::writer_state::WriterState;
@@ -36,24 +38,28 @@ pub(crate) async fn run(settings: &Settings, args: &ResumeArgs) -> Result<Exit, 
         resume_session_id: session_id.clone(),
         request_id: request_id.clone(),
     };
-    let mut answer = call("resuming the session", || {
-        let mut sessions = connection.sessions();
+    // A name that was used before stands for the resume of that time, which somebody has superseded.
+    let used_up = |error: Error| match args.request_id {
+        Some(_) => error.with_hint_on(
+            RefusalReason::Superseded,
+            "another resume came after this one: use another --request-id, or none",
+        ),
+        None => error,
+    };
+    let mut answer = call(&connection, "resuming the session", |mut sessions| {
         let request = request.clone();
         async move { sessions.start_agent_session(request).await }
     })
-    .await?;
+    .await
+    .map_err(used_up)?;
     let same_again =
         || format!("the session is bound to this resume; `--request-id {request_id}` goes on with it");
-    let lifetime = first_message(&mut answer)
-        .await
-        .map_err(|error| error.or_hint(same_again()))?;
+    let broken = |error: Error| used_up(error).at(connection.endpoint()).or_hint(same_again());
+    let lifetime = first_message(&mut answer).await.map_err(broken)?;
     // Who resumed a session is the one who may append to it.
     state.remember(&lifetime.lifetime_id)?;
     let bar = progress("resume", None);
-    let body = file
-        .receive(body_of(answer), &bar)
-        .await
-        .map_err(|error| error.or_hint(same_again()))?;
+    let body = file.receive(body_of(answer), &bar).await.map_err(broken)?;
     bar.finish_and_clear();
     if args.json {
         print_json(&json!({

@@ -7,7 +7,7 @@ use wakelog_proto::v1::{
     SessionSummary,
 };
 
-use super::{call, connect, incomplete, session_id};
+use super::{call, connect, incomplete, labels_of, session_id};
 use crate::args::{SessionsCommand, SessionsLsArgs, SessionsShowArgs};
 use crate::config::Settings;
 use crate::exit::Error;
@@ -24,6 +24,7 @@ pub(crate) async fn run(settings: &Settings, command: &SessionsCommand) -> Resul
 }
 
 async fn ls(settings: &Settings, args: &SessionsLsArgs) -> Result<Exit, Error> {
+    let labels = labels_of(&args.labels)?;
     let connection = connect(settings).await?;
     let mut left = if args.limit == 0 { u64::MAX } else { args.limit };
     let mut page_token = String::new();
@@ -32,10 +33,9 @@ async fn ls(settings: &Settings, args: &SessionsLsArgs) -> Result<Exit, Error> {
         let request = ListSessionsRequest {
             page_size: left.min(PAGE) as u32,
             page_token,
-            labels: args.labels.iter().cloned().collect(),
+            labels: labels.clone(),
         };
-        let page = call("listing sessions", || {
-            let mut sessions = connection.sessions();
+        let page = call(&connection, "listing sessions", |mut sessions| {
             let request = request.clone();
             async move { sessions.list_sessions(request).await }
         })
@@ -62,8 +62,7 @@ async fn ls(settings: &Settings, args: &SessionsLsArgs) -> Result<Exit, Error> {
 async fn show(settings: &Settings, args: &SessionsShowArgs) -> Result<Exit, Error> {
     let session_id = session_id(&args.session)?;
     let connection = connect(settings).await?;
-    let description = call("describing the session", || {
-        let mut sessions = connection.sessions();
+    let description = call(&connection, "describing the session", |mut sessions| {
         let request = DescribeSessionRequest {
             session_id: session_id.clone(),
         };

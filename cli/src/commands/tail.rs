@@ -1,6 +1,7 @@
 //! `wakelog tail`: a session's entries as they are applied.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -45,8 +46,9 @@ pub(crate) async fn run(settings: &Settings, args: &TailArgs) -> Result<Exit, Er
             status.code(),
             Code::Unavailable | Code::ResourceExhausted | Code::Unknown
         );
+        let failed = || Error::from(status.clone()).at(connection.endpoint());
         if !may_pass {
-            return Err(status.into());
+            return Err(failed());
         }
         if (printed.next_entry_seq, printed.next_part) != before {
             outage = None;
@@ -59,7 +61,7 @@ pub(crate) async fn run(settings: &Settings, args: &TailArgs) -> Result<Exit, Er
         });
         let delay = backoff.next_delay();
         if since.elapsed() + delay > RETRY_FOR {
-            return Err(status.into());
+            return Err(failed());
         }
         tracing::warn!(
             reason = status.message(),
@@ -97,13 +99,22 @@ async fn tail(
     };
     let mut sessions = connection.sessions();
     let opened = tokio::time::timeout(FIRST_ANSWER, sessions.tail_session(request)).await;
-    let opened = opened.map_err(|_| Failure::There(Status::unavailable("no answer")))?;
+    let opened = opened.map_err(|_| Failure::There(no_answer()))?;
     let mut parts = opened.map_err(Failure::There)?.into_inner();
     // Following waits as long as nothing is written; HTTP/2 pings tell if the server is gone.
     while let Some(part) = parts.message().await.map_err(Failure::There)? {
         printed.take(&part).map_err(Failure::Here)?;
     }
     Ok(())
+}
+
+/// Worded as what it is, a connection that is of no use, and not as a refusal.
+fn no_answer() -> Status {
+    let mut status = Status::unavailable("no answer");
+    status.set_source(Arc::new(std::io::Error::other(format!(
+        "no answer within {FIRST_ANSWER:?}"
+    ))));
+    status
 }
 
 impl Printed {

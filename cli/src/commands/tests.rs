@@ -19,32 +19,16 @@ fn a_session_id_is_checked_before_it_is_sent() {
     assert!(session_id("3f2504e0-4f89-11d3-9a0c-0305e82c3301").is_ok());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_call_is_tried_again_only_while_the_server_can_not_answer() {
-    let mut tries = 0;
-    let answer = call("asking", || {
-        tries += 1;
-        let tried = tries;
-        async move {
-            if tried < 3 {
-                Err(Status::unavailable("away"))
-            } else {
-                Ok(Response::new(tried))
-            }
-        }
-    });
-    assert_eq!(answer.await.unwrap(), 3);
-
-    let mut tries = 0;
-    let refused = call::<(), _>("asking", || {
-        tries += 1;
-        async { Err(Status::not_found("no")) }
-    });
-    assert_eq!(refused.await.unwrap_err().exit, wakelog_contract::Exit::NotFound);
-    assert_eq!(tries, 1);
-
-    let error = call::<(), _>("asking", || async { Err(Status::unavailable("away")) })
-        .await
-        .unwrap_err();
-    assert_eq!(error.exit, wakelog_contract::Exit::Dependency);
+#[test]
+fn a_label_has_one_value() {
+    let labels = |pairs: &[(&str, &str)]| {
+        let given: Vec<_> = pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        labels_of(&given)
+    };
+    assert_eq!(labels(&[("a", "1"), ("b", "1"), ("a", "1")]).unwrap().len(), 2);
+    let error = labels(&[("a", "1"), ("a", "2")]).unwrap_err();
+    assert_eq!(error.exit, wakelog_contract::Exit::Usage);
 }

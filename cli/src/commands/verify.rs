@@ -41,10 +41,15 @@ pub(crate) async fn run(settings: &Settings, args: &VerifyArgs) -> Result<Exit, 
 
 async fn verify_data_dir(settings: &Settings) -> Result<VerifyReport, Error> {
     let data_dir = settings.data_dir()?;
-    if !data_dir.is_dir() {
+    let wrong = if !data_dir.is_dir() {
+        Some("does not exist")
+    } else {
+        (!Engines::are_in(&data_dir)).then_some("holds no embedded stack")
+    };
+    if let Some(wrong) = wrong {
         return Err(Error::new(
             Exit::NotFound,
-            format!("data folder {} does not exist", data_dir.display()),
+            format!("data folder {} {wrong}", data_dir.display()),
         )
         .or_hint("name another with --data-dir, or give --brokers and --database-url"));
     }

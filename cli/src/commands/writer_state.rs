@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use wakelog_client::new_nonce;
+use wakelog_client::{Connection, new_nonce};
 use wakelog_model::{LifetimeId, WriterNonce};
 use wakelog_proto::v1::{AttachWriterRequest, LifetimeGrant};
 
@@ -95,7 +95,7 @@ impl WriterState {
     /// Attaches a writer as the successor of what is remembered, or over whatever is current.
     pub(crate) async fn attach(
         &mut self,
-        sessions: &wakelog_client::connection::Sessions,
+        connection: &Connection,
         take_over: bool,
     ) -> Result<(LifetimeGrant, WriterNonce), Error> {
         let nonce = self.nonce()?;
@@ -111,8 +111,7 @@ impl WriterState {
             last_lifetime_id: last_lifetime_id.into(),
             take_over,
         };
-        let answer = call("attaching a writer", || {
-            let mut sessions = sessions.clone();
+        let answer = call(connection, "attaching a writer", |mut sessions| {
             let request = request.clone();
             async move { sessions.attach_writer(request).await }
         })

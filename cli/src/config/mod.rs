@@ -2,10 +2,12 @@
 //!
 //! | module | decision |
 //! |---|---|
+//! | `addresses` | what a list of addresses looks like |
 //! | `keys` | which settings there are |
 //! | `layers` | which layer's value counts |
 //! | `hide` | what of a secret is shown |
 
+mod addresses;
 pub(crate) mod hide;
 pub(crate) mod keys;
 pub(crate) mod layers;
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::exit::Error;
+use addresses::{Brokers, Endpoints};
 use hide::{HIDDEN, Secret, hide_in_url, hide_kafka};
 use keys::{KEYS, Kind};
 use layers::{Merged, Sources};
@@ -116,12 +119,12 @@ impl Settings {
 
     fn of(merged: Merged) -> Result<Self, Error> {
         Ok(Self {
-            server: text(&merged, "server"),
-            relay: text(&merged, "relay"),
+            server: parsed::<Endpoints>(&merged, "server")?.map(|list| list.0),
+            relay: parsed::<Endpoints>(&merged, "relay")?.map(|list| list.0),
             token: text(&merged, "token").map(Secret),
             token_file: text(&merged, "token_file").map(PathBuf::from),
             data_dir: text(&merged, "data_dir").map(PathBuf::from),
-            brokers: text(&merged, "brokers"),
+            brokers: parsed::<Brokers>(&merged, "brokers")?.map(|list| list.0),
             database_url: text(&merged, "database_url").map(Secret),
             database_connections: at_least_one(&merged, "database_connections")?,
             topic: text(&merged, "topic").unwrap_or_default(),

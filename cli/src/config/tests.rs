@@ -65,6 +65,32 @@ fn a_wrong_value_is_told_with_where_it_came_from() {
 }
 
 #[test]
+fn an_address_that_is_none_is_told_with_where_it_came_from() {
+    for (key, text, expected) in [
+        ("server", "'3'", "it must start with http://"),
+        ("server", "3", "it must start with http://"),
+        ("relay", "'http://a:1,https://b:1'", "TLS is not built yet"),
+        ("brokers", "'kafka-1'", "a broker is host:port"),
+        ("brokers", "'kafka-1:9092,'", "a broker is host:port"),
+        ("brokers", "'kafka 1:9092'", "a broker is host:port"),
+        ("brokers", "'kafka-1:http'", "a broker is host:port"),
+    ] {
+        let error = settings(&[], &[], Some(&format!("{key} = {text}\n"))).unwrap_err();
+        assert_eq!(error.exit, wakelog_contract::Exit::Usage);
+        assert!(
+            error.message.starts_with(&format!("`{key}` from file")),
+            "{error}"
+        );
+        assert!(error.message.contains(expected), "{error}");
+        assert!(error.message.contains(text.trim_matches('\'')), "{error}");
+    }
+    for brokers in ["h:9092", "a:1, b:2", "[::1]:9092", "SASL_SSL://h:9092"] {
+        let all = settings(&[("brokers", brokers)], &[], None).unwrap();
+        assert_eq!(all.brokers.as_deref(), Some(brokers));
+    }
+}
+
+#[test]
 fn a_named_file_must_be_there() {
     let flags = BTreeMap::new();
     let sources = Sources {

@@ -7,6 +7,7 @@
 //! | `agent` | the process that writes it, and is killed |
 //! | `container` | how such a process is started, watched and killed |
 //! | `stage` | how it looks |
+//! | `program` | what the user types to run this program again |
 //!
 //! Nothing is staged but the pauses: the services are the ones of `wakelog up`, the agents are processes that talk gRPC,
 //! one of them is killed with SIGKILL, and the persister dies with a transaction open.
@@ -14,6 +15,7 @@
 pub(crate) mod agent;
 mod archive;
 mod container;
+mod program;
 mod recording;
 mod stage;
 
@@ -75,8 +77,9 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
         return Ok(Exit::Difference);
     }
     stage.good(&format!("done in {:.1} s", stage.elapsed().as_secs_f64()))?;
+    let program = program::name();
     stage.detail(&format!(
-        "the session is kept: `wakelog up --data-dir {}`, then `wakelog sessions ls`",
+        "the session is kept: `{program} up --data-dir {}`, then `{program} sessions ls`",
         data_dir.display()
     ))?;
     Ok(Exit::Done)

@@ -48,3 +48,27 @@ fn causes_are_told_once() {
         "the received body could not be written: disk full"
     );
 }
+
+#[test]
+fn a_hint_may_depend_on_what_was_refused() {
+    let refused = || Error::from(refuse(RefusalReason::Superseded, "no").build());
+    let hinted = refused().with_hint_on(RefusalReason::Superseded, "another name");
+    assert_eq!(hinted.hint.as_deref(), Some("another name"));
+    let other = refused().with_hint_on(RefusalReason::Conflict, "another name");
+    assert!(other.hint.is_some_and(|hint| hint.contains("--take-over")));
+}
+
+#[test]
+fn a_server_is_named_where_it_is_the_trouble() {
+    let lost = wakelog_client::Error::Lost {
+        reason: "connection refused".to_owned(),
+    };
+    let error = Error::from(lost).at("http://a:1");
+    assert_eq!(
+        error.message,
+        "http://a:1: the connection failed: connection refused"
+    );
+    assert_eq!(error.exit, Exit::Dependency);
+    let refused = Error::from(refuse(RefusalReason::SessionNotFound, "no such session").build());
+    assert!(!refused.at("http://a:1").message.contains("http://a:1"));
+}

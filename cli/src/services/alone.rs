@@ -3,17 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wakelog_contract::Exit;
 use wakelog_store::Store;
+use wakelog_stream::LogReader;
 
 use super::grpc::Grpc;
 use super::health::Health;
 use super::supervisor::supervise;
 use super::topic::find_or_create_topic;
 use super::{
-    archive, bind, connect_store, http, loopback, ports, secrets, service_error, signals, store_error,
-    stream_options,
+    archive, bind, connect_store, http, loopback, ports, probe, secrets, service_error, signals, store_error,
+    stream_error, stream_options,
 };
 use crate::config::Settings;
 use crate::exit::Error;
@@ -129,6 +130,7 @@ struct Process {
     retention: Option<Duration>,
     health: Health,
     shutdown: CancellationToken,
+    probe: DropGuard,
     http: tokio::task::JoinHandle<Result<(), Error>>,
     http_stop: CancellationToken,
 }
@@ -146,6 +148,8 @@ impl Process {
         let store = connect_store(settings).await?;
         store.check_schema().await.map_err(store_error)?;
         let report = find_or_create_topic(&store, &stream).await?;
+        let reader = LogReader::new(&stream).map_err(stream_error)?;
+        let probe = probe::watch(&health, &store, &reader, &stream.topic);
         tracing::info!(service = name, topic = stream.topic, partitions = report.partitions, http = %http_address, "started");
         Ok(Self {
             name,
@@ -154,6 +158,7 @@ impl Process {
             retention: report.retention,
             health,
             shutdown,
+            probe,
             http,
             http_stop,
         })
@@ -179,6 +184,7 @@ impl Process {
     }
 
     async fn end(self, outcome: Result<(), Error>) -> Result<Exit, Error> {
+        drop(self.probe);
         self.http_stop.cancel();
         if tokio::time::timeout(HTTP_WAIT, self.http).await.is_err() {
             tracing::debug!("the http pages did not end in time");

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use wakelog_persister::StatusHandle;
+
+/// For how long a dependency may give no good answer before the process is not ready.
+const AWAY: Duration = Duration::from_secs(10);
 
 /// What a part of the process is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,16 @@ struct Parts {
     states: BTreeMap<&'static str, PartState>,
     persister: Option<StatusHandle>,
     archiver: Option<wakelog_archiver::StatusHandle>,
+    dependencies: BTreeMap<&'static str, Dependency>,
+}
+
+/// What the process needs and does not run.
+#[derive(Debug)]
+struct Dependency {
+    /// When it gave a good answer last.
+    answered_at: Instant,
+    /// What was wrong since then.
+    trouble: String,
 }
 
 impl Health {
@@ -54,6 +69,22 @@ impl Health {
         self.lock().archiver = Some(status);
     }
 
+    /// A dependency gives good answers.
+    pub(crate) fn answered(&self, dependency: &'static str) {
+        let answered = Dependency {
+            answered_at: Instant::now(),
+            trouble: "no answer".to_owned(),
+        };
+        self.lock().dependencies.insert(dependency, answered);
+    }
+
+    /// A dependency gave no answer, or not the one that it should.
+    pub(crate) fn in_trouble(&self, dependency: &'static str, trouble: String) {
+        if let Some(dependency) = self.lock().dependencies.get_mut(dependency) {
+            dependency.trouble = trouble;
+        }
+    }
+
     /// What keeps the process from being ready; empty if it is.
     pub(crate) fn obstacles(&self) -> Vec<String> {
         let parts = self.lock();
@@ -76,6 +107,14 @@ impl Health {
             obstacles.push(persister_obstacle(persister));
         }
         obstacles.extend(parts.archiver.as_ref().and_then(|archiver| archiver.obstacle()));
+        for (name, dependency) in &parts.dependencies {
+            // Reckoned from the last good answer, so that a question that hangs counts as well.
+            let silent = dependency.answered_at.elapsed();
+            if silent > AWAY {
+                let (seconds, trouble) = (silent.as_secs(), &dependency.trouble);
+                obstacles.push(format!("no good answer of the {name} for {seconds} s: {trouble}"));
+            }
+        }
         obstacles
     }
 

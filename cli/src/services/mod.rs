@@ -7,6 +7,7 @@
 //! | `grpc` | which gRPC services share a listener, and in which order they stop |
 //! | `health` | when a process is ready |
 //! | `http` | /healthz, /readyz, /metrics |
+//! | `probe` | how a process finds out that its database or its log is away |
 //! | `secrets` | the files with keys and tokens |
 //! | `signals` | how a process is asked to stop |
 //! | `supervisor` | what happens when a service ends by itself |
@@ -17,6 +18,7 @@ pub(crate) mod archive;
 pub(crate) mod grpc;
 pub(crate) mod health;
 pub(crate) mod http;
+pub(crate) mod probe;
 pub(crate) mod secrets;
 pub(crate) mod signals;
 pub(crate) mod supervisor;
@@ -110,11 +112,16 @@ pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
 
 /// The log's error, with what to do about it.
 pub(crate) fn stream_error(error: wakelog_stream::Error) -> Error {
+    if matches!(error, wakelog_stream::Error::Config { .. }) {
+        return Error::usage(with_sources(&error))
+            .or_hint("it is a setting of [kafka] in the configuration file");
+    }
     let hint = match &error {
         wakelog_stream::Error::Unreachable { .. } => "is the broker running, and is --brokers right?",
         wakelog_stream::Error::NoTopic { .. } => {
             "is --topic right? The first service that starts creates a topic; one that has gone is not made again"
         }
+        wakelog_stream::Error::TooFewBrokers { .. } => "--replication is larger than the number of brokers",
         _ => "`wakelog doctor` looks at every dependency",
     };
     Error::dependency(with_sources(&error)).or_hint(hint)

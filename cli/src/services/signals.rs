@@ -20,6 +20,12 @@ pub(crate) fn shutdown_token() -> Result<CancellationToken, Error> {
     Ok(token)
 }
 
+/// Waits for the first SIGTERM or SIGINT. For what has nothing to drain: who waits drops what it is doing.
+pub(crate) async fn asked_to_stop() -> Result<(), Error> {
+    Signals::listen()?.next().await;
+    Ok(())
+}
+
 #[cfg(unix)]
 struct Signals {
     terminate: tokio::signal::unix::Signal,

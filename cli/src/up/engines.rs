@@ -22,6 +22,11 @@ pub(crate) struct Engines(wakelog_embedded::Engines);
 
 #[cfg(feature = "embedded")]
 impl Engines {
+    /// Whether a folder holds an embedded stack. Nothing is created.
+    pub(crate) fn are_in(data_dir: &Path) -> bool {
+        wakelog_embedded::DataDir::holds_stack(data_dir)
+    }
+
     /// Locks the folder and starts what is asked for.
     pub(crate) async fn start(data_dir: &Path, wanted: Wanted) -> Result<Self, Error> {
         let mut options = wakelog_embedded::Options::new(data_dir);
@@ -93,6 +98,11 @@ pub(crate) struct Engines {
 
 #[cfg(not(feature = "embedded"))]
 impl Engines {
+    /// [`Engines::start`] says that this build has none.
+    pub(crate) fn are_in(_data_dir: &Path) -> bool {
+        true
+    }
+
     pub(crate) async fn start(data_dir: &Path, wanted: Wanted) -> Result<Self, Error> {
         if wanted.log || wanted.hot_tail || wanted.archive {
             return Err(Error::usage("this build of wakelog has no embedded engines")

@@ -11,7 +11,7 @@ pub(crate) mod stack;
 use wakelog_contract::Exit;
 
 use crate::config::Settings;
-use crate::discovery::{self, Announcement};
+use crate::discovery::{self, Announced, Announcement, Announcing};
 use crate::exit::Error;
 use crate::output::print;
 use crate::services::{archive, loopback, ports, signals};
@@ -42,7 +42,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
         () = shutdown.cancelled() => return Err(Error::failed("stopped before everything was started")),
     };
     let announced = if settings.discovery {
-        announce(&stack)?
+        announce(settings, &stack)?
     } else {
         None
     };
@@ -55,8 +55,8 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
         tracing::error!(error = %failure, "an engine ended, stopping");
     }
     let stopped = Box::pin(stack.stop()).await;
-    if let Some(path) = announced {
-        discovery::remove(&path, std::process::id())?;
+    if let Some(announced) = announced {
+        announced.withdraw()?;
     }
     if let Some(failure) = failure {
         return Err(failure);
@@ -66,20 +66,30 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-fn announce(stack: &RunningStack) -> Result<Option<std::path::PathBuf>, Error> {
+fn announce(settings: &Settings, stack: &RunningStack) -> Result<Option<Announced>, Error> {
     let Some(state_dir) = discovery::state_dir() else {
         tracing::warn!("neither XDG_STATE_HOME nor HOME is set: clients need --server and --token-file");
         return Ok(None);
     };
-    let path = discovery::path_in(&state_dir);
     let announcement = Announcement {
         endpoint: stack.endpoint.clone(),
         caller_token_file: stack.caller_token_file.clone(),
         data_dir: stack.data_dir.clone(),
         pid: std::process::id(),
+        http_endpoint: stack.http_endpoint.clone(),
+        embedded_log: settings.brokers.is_none(),
+        embedded_database: settings.database_url.is_none(),
     };
-    discovery::write(&path, &announcement)?;
-    Ok(Some(path))
+    match discovery::announce(&state_dir, &announcement)? {
+        Announcing::Ours(announced) => Ok(Some(announced)),
+        Announcing::Theirs(theirs) => {
+            tracing::warn!(
+                announced = theirs.map(|theirs| theirs.endpoint),
+                "another stack of this user stays announced: clients of this one need --server and --token-file"
+            );
+            Ok(None)
+        }
+    }
 }
 
 fn listening(stack: &RunningStack) -> String {

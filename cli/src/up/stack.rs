@@ -25,7 +25,7 @@ use crate::services::grpc::Grpc;
 use crate::services::health::{Health, PartState};
 use crate::services::supervisor::supervise;
 use crate::services::topic::find_or_create_topic;
-use crate::services::{alone, archive, bind, http, secrets, store_error, stream_error};
+use crate::services::{alone, archive, bind, http, probe, secrets, store_error, stream_error};
 
 /// Partitions of the topic on an embedded log.
 const EMBEDDED_PARTITIONS: i32 = 4;
@@ -88,6 +88,7 @@ pub(crate) struct RunningStack {
     #[allow(dead_code, reason = "for programs that start a stack in their own process")]
     pub(crate) objects: Option<ObjectStore>,
     engines: Engines,
+    probe: DropGuard,
     grpc: Part,
     persister: Part,
     archiver: Option<Part>,
@@ -180,6 +181,7 @@ impl RunningStack {
             sessions: Some((wakelog_reconstructor::Options::new(&options.topic), callers)),
             objects: objects.clone(),
         };
+        let probe = probe::watch(&health, &store, &reader, &stream.topic);
         let persister = {
             let options = wakelog_persister::Options::new(stream.clone());
             let (store, health) = (store.clone(), health.clone());
@@ -202,6 +204,7 @@ impl RunningStack {
             health,
             objects,
             engines,
+            probe,
             grpc,
             persister,
             archiver,
@@ -222,6 +225,7 @@ impl RunningStack {
             Some(archiver) => archiver.stop("the archiver", ARCHIVER_WAIT).await,
             None => Ok(()),
         };
+        drop(self.probe);
         self.store.close().await;
         let engines = self.engines.stop().await;
         let http = match self.http {

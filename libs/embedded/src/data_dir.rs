@@ -14,6 +14,8 @@ pub const DATA_DIR_VERSION: u64 = 1;
 pub const NEEDED_FREE_BYTES: u64 = 64 * 1024 * 1024;
 
 const LOCK_FILE: &str = "LOCK";
+const LOG_FOLDER: &str = "log";
+const HOT_TAIL_FOLDER: &str = "hot-tail";
 const VERSION_FILE: &str = "VERSION";
 const VERSION_FILE_BEING_WRITTEN: &str = "VERSION.new";
 const PROBE_FILE: &str = "PROBE";
@@ -46,6 +48,16 @@ impl DataDir {
         Ok(Self { path, _lock: lock })
     }
 
+    /// Whether a folder holds the log and the hot tail of a stack. Looks only: nothing is created. A folder of a format
+    /// that this build does not know is [`DataDir::lock`]'s to refuse.
+    pub fn holds_stack(path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        check_version(path).is_err()
+            || [LOG_FOLDER, HOT_TAIL_FOLDER]
+                .iter()
+                .all(|name| path.join(name).is_dir())
+    }
+
     /// The folder, as an absolute path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -59,12 +71,12 @@ impl DataDir {
 
     /// The log's folder.
     pub fn log(&self) -> PathBuf {
-        self.path.join("log")
+        self.path.join(LOG_FOLDER)
     }
 
     /// The hot tail's folder.
     pub fn hot_tail(&self) -> PathBuf {
-        self.path.join("hot-tail")
+        self.path.join(HOT_TAIL_FOLDER)
     }
 
     /// The archive's folder.

@@ -97,12 +97,14 @@ impl Engines {
             let hot_tail = HotTail::start(&folder, self.failures.clone());
             self.hot_tail = Some(Box::pin(hot_tail).await?);
         }
-        tracing::info!(
-            brokers = self.brokers(),
-            database_url = self.database_url(),
-            archive = self.archive().map(|archive| archive.endpoint),
-            "embedded engines are up"
-        );
+        if options.log || options.archive || options.hot_tail {
+            tracing::info!(
+                brokers = self.brokers(),
+                database_url = self.database_url(),
+                archive = self.archive().map(|archive| archive.endpoint),
+                "embedded engines are up"
+            );
+        }
         Ok(())
     }
 

@@ -98,6 +98,15 @@ impl Store {
         .map(progress_of)
         .collect()
     }
+
+    /// The topics of which records are folded, by name. A database belongs to one of them.
+    pub async fn folded_topics(&self) -> Result<Vec<String>, Error> {
+        let mut connection = self.acquire().await?;
+        sqlx::query_scalar("SELECT DISTINCT topic FROM stream_progress WHERE next_offset > 0 ORDER BY topic")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(|error| convert(PROGRESS, error))
+    }
 }
 
 /// One statement, so that there is no transaction that a cancelled caller could leave open.

@@ -38,6 +38,14 @@ pub enum Error {
         /// The topic.
         topic: String,
     },
+    /// The topic was to be created with more replicas than there are brokers.
+    #[error("topic {topic:?} can't have {replication} replicas: there are not so many brokers")]
+    TooFewBrokers {
+        /// The topic.
+        topic: String,
+        /// The replicas that it was to have.
+        replication: i32,
+    },
     /// The partition does not exist.
     #[error("topic {topic:?} has no partition {partition}")]
     NoPartition {

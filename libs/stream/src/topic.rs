@@ -150,6 +150,10 @@ impl<'a> Admin<'a> {
         match answers.into_iter().next() {
             Some(Ok(_)) => Ok(true),
             Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => Ok(false),
+            Some(Err((_, RDKafkaErrorCode::InvalidReplicationFactor))) => Err(Error::TooFewBrokers {
+                topic: self.options.topic.clone(),
+                replication: self.options.replication,
+            }),
             Some(Err((_, code))) => Err(Error::from_code(operation, code)),
             None => Err(Error::from_code(operation, RDKafkaErrorCode::Unknown)),
         }

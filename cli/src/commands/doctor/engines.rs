@@ -7,8 +7,10 @@ use wakelog_store::{Progress, Store};
 use wakelog_stream::{LogReader, describe_topic};
 
 use super::Finding;
+use crate::commands::announced;
 use crate::config::Settings;
-use crate::services::topic::{GONE_HINT, folded_records, gone};
+use crate::discovery::Announcement;
+use crate::services::topic::{GONE_HINT, OTHER_TOPIC_HINT, folded_records, gone, other_topic};
 use crate::services::{connect_store, service_error, store_error, stream_error, stream_options};
 
 const LOG: &str = "log";
@@ -19,6 +21,10 @@ const PERSISTER: &str = "persister";
 
 /// An embedded engine is reached by the process that holds it and by no other.
 const EMBEDDED: &str = "embedded, so it was not looked at: only its own stack can, and says so on /readyz";
+
+/// The same for one of the user's own that is not named here.
+const BEHIND_STACK: &str = "behind their stack, so it was not looked at: the stack says on /readyz whether it answers, this \
+                            command looks closer with --brokers and --database-url";
 
 /// How long a partition that is behind may take to move.
 const MOVES_WITHIN: Duration = Duration::from_secs(3);
@@ -38,13 +44,25 @@ pub(super) enum Topic {
 pub(super) async fn log(settings: &Settings) -> Log {
     if settings.brokers.is_none() {
         return Log {
-            findings: vec![Finding::skip(LOG, EMBEDDED)],
+            findings: vec![not_named(LOG, settings, |announced| announced.embedded_log)],
             topic: Topic::Unknown,
         };
     }
     let mut findings = Vec::new();
     let topic = look_at_log(settings, &mut findings).await;
     Log { findings, topic }
+}
+
+/// An engine that is not named is the one of the stack that is used.
+fn not_named(
+    check: &'static str,
+    settings: &Settings,
+    is_embedded: impl Fn(&Announcement) -> bool,
+) -> Finding {
+    let of_stack = announced(settings).ok().flatten();
+    // Of a server that is named and not announced, nothing is known.
+    let embedded = of_stack.map_or(settings.server.is_none(), |stack| is_embedded(&stack));
+    Finding::skip(check, if embedded { EMBEDDED } else { BEHIND_STACK })
 }
 
 async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Topic {
@@ -94,7 +112,9 @@ pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
         .into_iter()
         .collect();
     if settings.database_url.is_none() {
-        findings.push(Finding::skip(DATABASE, EMBEDDED));
+        findings.push(not_named(DATABASE, settings, |announced| {
+            announced.embedded_database
+        }));
         return findings;
     }
     let store = match connect_store(settings).await {
@@ -134,6 +154,11 @@ fn absent(topic: &str) -> Finding {
 
 /// Whether the log is the one that was folded, and if so how far.
 async fn fit_of_log(store: &Store, log: Topic, topic: &str) -> Vec<Finding> {
+    match other_topic(store, topic).await {
+        Ok(None) => {}
+        Ok(Some(other)) => return vec![Finding::fail(TOPIC, other, OTHER_TOPIC_HINT)],
+        Err(error) => return vec![Finding::error(DATABASE, error)],
+    }
     let reader = match log {
         Topic::Unknown => return Vec::new(),
         Topic::There(reader) => reader,

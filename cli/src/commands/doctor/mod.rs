@@ -71,7 +71,7 @@ impl Finding {
             check,
             level: Level::Fail,
             message: error.message,
-            mend: error.hint,
+            mend: error.hint.map(|hint| without_doctor(&hint)),
         }
     }
 
@@ -93,6 +93,18 @@ impl Level {
             Self::Warn => "warn",
             Self::Fail => "fail",
         }
+    }
+}
+
+/// A hint without the advice to run what runs already.
+fn without_doctor(hint: &str) -> String {
+    let clauses = hint.split_inclusive(['?', ';', ',']);
+    let kept: String = clauses
+        .filter(|clause| !clause.contains("`wakelog doctor`"))
+        .collect();
+    match kept.trim().trim_end_matches([';', ',']) {
+        "" => "the log of its process says more".to_owned(),
+        kept => kept.to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use wakelog_client::Connection;
 use wakelog_proto::v1::ListSessionsRequest;
 
 use super::Finding;
-use crate::commands::{Target, with_relays};
+use crate::commands::{Target, announced, relay_error, with_relays};
 use crate::config::Settings;
 use crate::exit::Error;
 use crate::services::{loopback, ports};
@@ -80,13 +80,13 @@ async fn relays(settings: &Settings, connection: Connection) -> Vec<Finding> {
     checked
         .map(|(address, outcome)| match outcome {
             Ok(()) => Finding::ok(RELAY, format!("{address} takes entries")),
-            Err(error) => Finding::error(RELAY, Error::from(error)),
+            Err(error) => Finding::error(RELAY, relay_error(&address, error)),
         })
         .collect()
 }
 
 pub(super) async fn readiness(settings: &Settings) -> Vec<Finding> {
-    let address = settings.http_listen.unwrap_or(loopback(ports::HTTP));
+    let address = pages_of(settings);
     let answer = match tokio::time::timeout(PATIENCE, ask(address)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return vec![not_asked(address, &error.to_string())],
@@ -102,6 +102,18 @@ pub(super) async fn readiness(settings: &Settings) -> Vec<Finding> {
         None => not_asked(address, "something else listens there"),
     };
     vec![finding]
+}
+
+/// Where the pages are: as told, else as the server that is used announced them.
+fn pages_of(settings: &Settings) -> SocketAddr {
+    let as_announced = || {
+        let pages = announced(settings).ok().flatten()?.http_endpoint?;
+        pages.strip_prefix("http://")?.parse().ok()
+    };
+    settings
+        .http_listen
+        .or_else(as_announced)
+        .unwrap_or(loopback(ports::HTTP))
 }
 
 fn not_asked(address: SocketAddr, why: &str) -> Finding {

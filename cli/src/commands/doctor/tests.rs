@@ -14,6 +14,31 @@ fn a_line_says_what_is_wrong_and_how_to_mend_it() {
 }
 
 #[test]
+fn the_doctor_does_not_send_to_the_doctor() {
+    let without = |hint: &str| {
+        Finding::error("server", Error::failed("x").or_hint(hint))
+            .mend
+            .unwrap()
+    };
+    assert_eq!(
+        without("is `wakelog up` running there? `wakelog doctor` looks at every dependency"),
+        "is `wakelog up` running there?"
+    );
+    assert_eq!(
+        without("try again in a moment; `wakelog doctor` says what is away"),
+        "try again in a moment"
+    );
+    assert_eq!(
+        without("`wakelog doctor` looks at every dependency"),
+        "the log of its process says more"
+    );
+    assert_eq!(
+        without("chmod 600 it, or another file"),
+        "chmod 600 it, or another file"
+    );
+}
+
+#[test]
 fn an_answer_of_readyz_is_read() {
     assert_eq!(
         server::read_answer("HTTP/1.1 200 OK\r\na: b\r\n\r\nready\n"),

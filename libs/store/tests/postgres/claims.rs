@@ -54,6 +54,7 @@ async fn a_first_claim_starts_at_the_beginning_and_a_later_one_goes_on(database:
     };
     assert_eq!(store.progress(TOPIC, 0).await.unwrap(), Some(folded));
     assert_eq!(store.progress_of_topic(TOPIC).await.unwrap(), [folded, claimed]);
+    assert_eq!(store.folded_topics().await.unwrap(), [TOPIC]);
 }
 
 async fn an_older_epoch_is_fenced(database: Database) {
