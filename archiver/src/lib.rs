@@ -14,6 +14,7 @@
 //! | `snapshot`, `uncovered` | archiving a session as a whole |
 //! | `coverage` | how far the states in the archive reach |
 //! | `erasure` | deleting what the archive holds of an erased session |
+//! | [`inspect`] | the archive as a whole: what is missing or damaged, what nothing records |
 //! | [`status`], `telemetry` | what it is doing, what is counted |
 //!
 //! # Put before prune
@@ -30,6 +31,7 @@ mod erasure;
 mod error;
 mod failpoint;
 mod gather;
+pub mod inspect;
 mod job;
 mod lifetimes;
 mod moving;

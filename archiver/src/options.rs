@@ -7,6 +7,7 @@ use crate::Error;
 
 /// Whose sessions an archiver looks after.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a process has one or two")]
 pub enum Share {
     /// Its share of a consumer group's partitions; the topic also wakes it.
     Group(wakelog_stream::Options),

@@ -3,6 +3,7 @@
 mod archive;
 mod bench;
 mod flags;
+mod segments;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use archive::{ArchiveArgs, ArchiveServiceArgs};
 pub(crate) use bench::{BenchArgs, BenchMeasure};
+pub(crate) use segments::{SegmentsCatArgs, SegmentsCommand, SegmentsLsArgs, SegmentsVerifyArgs};
 
 /// Makes the session transcript of an AI agent outlive the container that wrote it.
 #[derive(Debug, Parser)]
@@ -137,10 +139,17 @@ pub(crate) enum Command {
     /// Lists and shows sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
-    /// Takes a session over and writes its file
+    /// Takes a session over and writes its file; with --at, forks it as it was
     Resume(ResumeArgs),
     /// Writes a session's file and leaves the session alone
     Export(ExportArgs),
+    /// Writes every entry that a session ever had, those that checkpoints have superseded as well
+    History(HistoryArgs),
+    /// Erases a session and its sub-sessions, for good
+    Erase(EraseArgs),
+    /// Lists, prints and checks the objects of the archive
+    #[command(subcommand)]
+    Segments(SegmentsCommand),
     /// Compares the hot tail with a fold of the whole log
     Verify(VerifyArgs),
     /// Looks at everything that Wakelog depends on
@@ -283,10 +292,13 @@ pub(crate) struct ResumeArgs {
     /// Replace the file if it is there
     #[arg(long)]
     pub(crate) force: bool,
+    /// Leave the session alone, and put its body as it was after this entry into a new session
+    #[arg(long, value_name = "ENTRY", conflicts_with = "container")]
+    pub(crate) at: Option<u64>,
     /// The container that resumes
     #[arg(long, value_name = "NAME", default_value = "wakelog-cli")]
     pub(crate) container: String,
-    /// Names this resume: the same name again is the same resume
+    /// Names this resume: the same name again is the same resume, with --at the same new session
     #[arg(long, value_name = "NAME")]
     pub(crate) request_id: Option<String>,
     /// Print one JSON object
@@ -306,6 +318,37 @@ pub(crate) struct ExportArgs {
     /// Replace the file if it is there
     #[arg(long)]
     pub(crate) force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// The session
+    pub(crate) session: String,
+    /// The file to write [default: the standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+    /// Print one JSON object per entry; its bytes go to --out, if that is given
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EraseArgs {
+    /// The session
+    pub(crate) session: String,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -42,7 +42,7 @@ pub enum Error {
         limit: u64,
     },
     /// The caller may see the session, and do no more than that.
-    #[error("the parent session belongs to another account")]
+    #[error("the session belongs to another account")]
     NotOwner,
     /// Another lifetime is current.
     #[error("the lifetime is not current; the current generation is {current}")]

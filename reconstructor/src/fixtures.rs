@@ -66,6 +66,7 @@ pub(crate) fn entry(entry_seq: u64, checkpoint: bool, bytes: impl Into<Bytes>) -
 #[derive(Clone, Default)]
 pub(crate) struct Pages {
     pub(crate) rows: Arc<Mutex<Vec<PartRow>>>,
+    #[allow(clippy::type_complexity, reason = "segments with their rows, in a fixture")]
     pub(crate) segments: Arc<Mutex<Vec<(SegmentRow, Vec<PartRow>)>>>,
     pub(crate) asked: Arc<AtomicUsize>,
     pub(crate) asked_manifest: Arc<AtomicUsize>,

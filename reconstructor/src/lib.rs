@@ -1,6 +1,6 @@
 //! The sessions service: opens sessions, binds lifetimes, hands out resume bodies (DESIGN 4 "Opening", "Binding"; 7).
 //!
-//! It writes two things, and both of them to the log: that a session is open, that a lifetime is bound or ended. What
+//! It writes to the log and nowhere else: that a session is open or erased, that a lifetime is bound or ended. What
 //! came of it is read back from the hot tail, once the persister has applied it. It never hands out a stale, partial or
 //! foreign body: it waits for the persister to pass the partition's end, the range of a body is fixed by the bind, and
 //! whatever does not fit together is an error.
@@ -14,6 +14,7 @@
 //! | `open` | opening a session |
 //! | `bind`, `bind_decision` | binding a lifetime; the decision is pure |
 //! | `stop` | ending a lifetime |
+//! | `erase` | erasing a session |
 //! | `barrier`, `publish`, `poll` | waiting for the persister, publishing a record and learning what became of it |
 //! | `sequence` | whether parts come complete and in order; pure |
 //! | `body`, `chunks`, `outlet` | reading parts in pages, cutting them into messages, handing those to a receiver |
@@ -32,6 +33,7 @@ mod body;
 mod chunks;
 mod clock;
 mod core;
+mod erase;
 mod error;
 mod export;
 mod failpoint;

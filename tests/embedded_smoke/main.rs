@@ -10,6 +10,8 @@ pub(crate) const RUNS_ON_NATIVE: bool = false;
 
 #[path = "../stream_level/archive.rs"]
 mod archive;
+#[path = "../stream_level/erase.rs"]
+mod erase;
 #[path = "../stream_level/lifetimes.rs"]
 mod lifetimes;
 #[path = "../stream_level/process_crash.rs"]

@@ -16,9 +16,9 @@ use crate::support::session::export;
 use crate::support::{PATIENCE, within};
 use crate::{bodies_are_right, stops_and_verifies};
 
-const SEGMENTS: &str = "wakelog_archiver_segments_total";
+pub(crate) const SEGMENTS: &str = "wakelog_archiver_segments_total";
 
-fn entry(number: u64, length: usize, checkpoint: bool) -> Entry {
+pub(crate) fn entry(number: u64, length: usize, checkpoint: bool) -> Entry {
     let mut bytes = format!("{{\"entry\":{number}}} ").into_bytes();
     bytes.resize(length.max(bytes.len()), b'y');
     bytes.push(b'\n');
@@ -28,7 +28,7 @@ fn entry(number: u64, length: usize, checkpoint: bool) -> Entry {
     }
 }
 
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + 2 * PATIENCE;
     while !holds().await {
         assert!(Instant::now() < deadline, "{what}");
@@ -36,7 +36,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-async fn is_stopped(pid: u32) -> bool {
+pub(crate) async fn is_stopped(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after_name = status.rsplit(')').next().unwrap_or_default();
     after_name.trim_start().starts_with('T')
@@ -168,7 +168,7 @@ async fn resume_is_current_or_an_error_when_the_archive_is_away_or_damaged() {
 }
 
 /// Written in place: the server keeps what it knows of an object beside its bytes.
-fn overwrite(path: &std::path::Path, bytes: &[u8]) {
+pub(crate) fn overwrite(path: &std::path::Path, bytes: &[u8]) {
     std::fs::write(path, bytes).expect("it is written");
 }
 

@@ -10,6 +10,8 @@
 //! | `relay_failover` | the relay that a writer uses |
 //! | `fence_window` | the persister is far behind while a session is resumed |
 //! | `archive` | an archiver, the object store, an object |
+//! | `archive_objects` | objects of the archive, and records of them: an administrator finds out |
+//! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
 //! | `lost_log` | the topic itself |
 
@@ -19,7 +21,9 @@
 mod support;
 
 mod archive;
+mod archive_objects;
 mod engine_outages;
+mod erasure;
 mod fence_window;
 mod frozen_persister;
 mod handovers;

@@ -12,7 +12,7 @@ use crate::support::session::stop;
 use crate::support::stack::Stack;
 
 /// The sum of a metric over everything that runs, of the series whose labels contain `label`.
-async fn total(stack: &Stack, name: &str, label: &str) -> f64 {
+pub(crate) async fn total(stack: &Stack, name: &str, label: &str) -> f64 {
     let page = stack.metrics().await;
     let of_series = |line: &str| {
         let (series, value) = line.rsplit_once(' ')?;
@@ -22,7 +22,8 @@ async fn total(stack: &Stack, name: &str, label: &str) -> f64 {
     page.lines().filter_map(of_series).sum()
 }
 
-async fn wait_for(stack: &Stack, name: &str, label: &str, at_least: f64) {
+/// Waits until that sum is so much.
+pub(crate) async fn wait_for(stack: &Stack, name: &str, label: &str, at_least: f64) {
     let deadline = Instant::now() + PATIENCE;
     while total(stack, name, label).await < at_least {
         assert!(
@@ -35,7 +36,7 @@ async fn wait_for(stack: &Stack, name: &str, label: &str, at_least: f64) {
     }
 }
 
-const SEGMENTS: &str = "wakelog_archiver_segments_total";
+pub(crate) const SEGMENTS: &str = "wakelog_archiver_segments_total";
 const FROM_ARCHIVE: &str = "wakelog_reconstructor_archived_bytes_total";
 
 fn delta(number: usize, length: usize) -> Entry {

@@ -10,7 +10,9 @@ pub(crate) const RUNS_ON_NATIVE: bool = true;
 
 mod archive;
 mod bad_input;
+mod erase;
 mod lifetimes;
 mod poisoned_topic;
 mod process_crash;
+mod readers;
 mod service_death;

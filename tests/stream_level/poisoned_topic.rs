@@ -11,7 +11,7 @@
 mod binds;
 mod conflicts;
 mod parts;
-mod topic;
+pub(crate) mod topic;
 mod unreadable;
 
 use wakelog_client::Connection;

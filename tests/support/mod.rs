@@ -11,6 +11,7 @@
 //! | [`oracle`] | what a body must be, from what was sent and what was acknowledged alone |
 //! | [`mount`] | a small file system of a test's own |
 //! | [`load`] | writers under load, each with its oracle |
+//! | [`questions`] | everything that a caller can ask about a session |
 //! | [`refusal`] | whether an answer is the refusal that it must be |
 //! | [`relay`] | calls of the durable lane that no client would make |
 //! | [`session`] | the calls that the tests make, with bounds |
@@ -26,6 +27,7 @@ pub mod mount;
 pub mod native;
 pub mod oracle;
 pub mod process;
+pub mod questions;
 pub mod refusal;
 pub mod relay;
 pub mod seed;

@@ -6,8 +6,9 @@ use tonic::Status;
 use wakelog_client::{Connection, Error, ReceivedBody, Writer, WriterOptions, new_nonce, receive_body};
 use wakelog_model::WriterNonce;
 use wakelog_proto::v1::{
-    AckLevel, AttachWriterRequest, DescribeSessionRequest, DescribeSessionResponse, ExportSessionRequest,
-    LifetimeGrant, OpenSessionRequest, StartAgentSessionRequest, StopAgentSessionRequest,
+    AckLevel, AttachWriterRequest, DescribeSessionRequest, DescribeSessionResponse, EraseSessionRequest,
+    ExportSessionRequest, LifetimeGrant, OpenSessionRequest, StartAgentSessionRequest,
+    StopAgentSessionRequest,
 };
 
 use super::within;
@@ -20,6 +21,27 @@ pub async fn open(connection: &Connection, request_id: &str) -> String {
     };
     let opened = within("opening a session", connection.sessions().open_session(request)).await;
     opened.expect("the session opens").into_inner().session_id
+}
+
+/// Opens a session below another one.
+pub async fn open_below(connection: &Connection, parent: &str, request_id: &str) -> String {
+    let request = OpenSessionRequest {
+        request_id: request_id.to_owned(),
+        parent_session_id: parent.to_owned(),
+        subpath: request_id.to_owned(),
+        ..Default::default()
+    };
+    let opened = within("opening a session", connection.sessions().open_session(request)).await;
+    opened.expect("the session opens").into_inner().session_id
+}
+
+/// Erases a session.
+pub async fn erase(connection: &Connection, session: &str) -> Result<(), Status> {
+    let request = EraseSessionRequest {
+        session_id: session.to_owned(),
+    };
+    within("an erasure", connection.sessions().erase_session(request)).await?;
+    Ok(())
 }
 
 /// Opens a session on `partition`: tries names until one lands there.

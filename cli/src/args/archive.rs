@@ -34,6 +34,9 @@ pub(crate) struct ArchiveArgs {
     /// Bytes of entries after the last checkpoint that stay in the database, at most
     #[arg(long, value_name = "BYTES")]
     pub(super) archive_valve_bytes: Option<String>,
+    /// Seconds after which the objects of an erased session are deleted once more
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) archive_resweep_seconds: Option<String>,
 }
 
 /// A service that has to do with the archive.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::segments::ArchivePlaceArgs;
 use super::{
-    ArchiveArgs, BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ServerArgs, SessionsCommand,
+    ArchiveArgs, BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, SegmentsCommand, ServerArgs,
+    SessionsCommand,
 };
 
 /// The values that flags set, by the key of the setting.
@@ -47,6 +49,11 @@ impl Cli {
             Command::Sessions(SessionsCommand::Show(args)) => args.server.add_to(&mut flags),
             Command::Resume(args) => args.server.add_to(&mut flags),
             Command::Export(args) => args.server.add_to(&mut flags),
+            Command::History(args) => args.server.add_to(&mut flags),
+            Command::Erase(args) => args.server.add_to(&mut flags),
+            Command::Segments(SegmentsCommand::Ls(args)) => args.place.add_to(&mut flags),
+            Command::Segments(SegmentsCommand::Cat(args)) => args.place.add_to(&mut flags),
+            Command::Segments(SegmentsCommand::Verify(args)) => args.place.add_to(&mut flags),
             Command::Verify(args) => {
                 args.data_dir.add_to(&mut flags);
                 args.engines.add_to(&mut flags);
@@ -107,6 +114,19 @@ impl ArchiveArgs {
         set(flags, "s3_path_style", self.s3_path_style.as_deref());
         set_path(flags, "spool_dir", self.spool_dir.as_ref());
         set(flags, "archive_valve_bytes", self.archive_valve_bytes.as_deref());
+        set(
+            flags,
+            "archive_resweep_seconds",
+            self.archive_resweep_seconds.as_deref(),
+        );
+    }
+}
+
+impl ArchivePlaceArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        self.data_dir.add_to(flags);
+        self.engines.add_to(flags);
+        self.archive.add_to(flags);
     }
 }
 

@@ -18,12 +18,14 @@ fn every_flag_has_a_key() {
     let all = flags(
         "wakelog config --data-dir d --brokers b --database-url u --database-connections 2 --topic t --group g \
          --partitions 3 --replication 1 --listen 127.0.0.1:1 --http-listen 127.0.0.1:2 --token-key-file k \
-         --caller-token-file c --server s --relay r --token-file f --no-discovery --log info --log-format json",
+         --caller-token-file c --server s --relay r --token-file f --no-discovery --log info --log-format json \
+         --s3-endpoint e --s3-bucket b --s3-region r --s3-access-key a --s3-prefix p --s3-path-style true \
+         --spool-dir d --archive-valve-bytes 1 --archive-resweep-seconds 1",
     );
     let keys: Vec<&str> = KEYS
         .iter()
         .map(|key| key.name)
-        .filter(|name| *name != "token")
+        .filter(|name| !["token", "s3_secret_key"].contains(name))
         .collect();
     assert!(all.keys().all(|key| keys.contains(key)));
     assert_eq!(all.len(), keys.len());

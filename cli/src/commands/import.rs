@@ -1,5 +1,6 @@
 //! `wakelog import`: a session that holds a whole file, sent as one checkpoint.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use futures::TryStreamExt as _;
@@ -23,50 +24,93 @@ pub(crate) async fn run(settings: &Settings, args: &ImportArgs) -> Result<Exit, 
     let length = length_of(&args.file)?;
     let labels = labels_of(&args.labels)?;
     let connection = connect_to_write(settings).await?;
-    let request_id = args
-        .request_id
-        .clone()
-        .unwrap_or_else(|| format!("import-{}", uuid::Uuid::new_v4()));
+    let import = Import {
+        request_id: request_id(args.request_id.as_deref(), "import")?,
+        labels,
+        file: &args.file,
+        length,
+    };
+    let imported = import.run(&connection).await?;
+    if args.json {
+        print_json(&json!({
+            "session_id": imported.session_id,
+            "partition": imported.partition,
+            "length": length,
+            "last_entry_seq": imported.last_entry_seq,
+        }))?;
+    } else {
+        print(&format!("{}\n", imported.session_id))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The name of a request that makes a session: as given, else a new one.
+pub(crate) fn request_id(given: Option<&str>, what: &str) -> Result<String, Error> {
+    let request_id = given.map_or_else(|| format!("{what}-{}", uuid::Uuid::new_v4()), str::to_owned);
     if request_id.is_empty() || request_id.len() > MAX_REQUEST_ID_BYTES {
         return Err(Error::usage(format!(
             "--request-id has 1 to {MAX_REQUEST_ID_BYTES} bytes"
         )));
     }
-    let request = OpenSessionRequest {
-        request_id,
-        labels,
-        ..OpenSessionRequest::default()
-    };
-    let opened = call(&connection, "opening a session", |mut sessions| {
-        let request = request.clone();
-        async move { sessions.open_session(request).await }
-    })
-    .await?;
-    let session_id = opened.session_id;
-    let held = last_entry_seq(&connection, &session_id).await?;
-    let last_entry_seq = if held > 0 {
-        // An import that is asked again must not put the file over what was written since.
-        check_same(&connection, &session_id, &args.file).await?;
-        held
-    } else {
-        let sent = send(&connection, &session_id, &args.file, length).await;
-        sent.map_err(|error| {
-            error.or_hint(format!(
-                "session {session_id} was opened and does not hold the file"
-            ))
-        })?
-    };
-    if args.json {
-        print_json(&json!({
-            "session_id": session_id,
-            "partition": opened.partition,
-            "length": length,
-            "last_entry_seq": last_entry_seq,
-        }))?;
-    } else {
-        print(&format!("{session_id}\n"))?;
+    Ok(request_id)
+}
+
+/// A file on its way into a session of its own.
+pub(crate) struct Import<'a> {
+    /// The same again is the same session, which must hold the file or nothing.
+    pub(crate) request_id: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) file: &'a Path,
+    /// Bytes of the file.
+    pub(crate) length: u64,
+}
+
+/// A session that holds the file.
+pub(crate) struct Imported {
+    pub(crate) session_id: String,
+    pub(crate) partition: i32,
+    pub(crate) last_entry_seq: u64,
+}
+
+impl Import<'_> {
+    /// Opens the session and sends the file, unless the session holds it already.
+    pub(crate) async fn run(self, connection: &Connection) -> Result<Imported, Error> {
+        let Self {
+            request_id,
+            labels,
+            file,
+            length,
+        } = self;
+        let request = OpenSessionRequest {
+            request_id,
+            labels,
+            ..OpenSessionRequest::default()
+        };
+        let opened = call(connection, "opening a session", |mut sessions| {
+            let request = request.clone();
+            async move { sessions.open_session(request).await }
+        })
+        .await?;
+        let session_id = opened.session_id;
+        let held = last_entry_seq(connection, &session_id).await?;
+        let last_entry_seq = if held > 0 {
+            // An import that is asked again must not put the file over what was written since.
+            check_same(connection, &session_id, file).await?;
+            held
+        } else {
+            let sent = send(connection, &session_id, file, length).await;
+            sent.map_err(|error| {
+                error.or_hint(format!(
+                    "session {session_id} was opened and does not hold the file"
+                ))
+            })?
+        };
+        Ok(Imported {
+            session_id,
+            partition: opened.partition,
+            last_entry_seq,
+        })
     }
-    Ok(Exit::Done)
 }
 
 async fn last_entry_seq(connection: &Connection, session_id: &str) -> Result<u64, Error> {

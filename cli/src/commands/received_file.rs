@@ -48,6 +48,23 @@ impl ReceivedFile {
         })
     }
 
+    /// The name that it gets.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the bytes wait until they are checked.
+    pub(crate) fn partial_path(&self) -> &Path {
+        self.partial.path()
+    }
+
+    /// Writes into the file by hand; [`Self::keep`] is the end of that.
+    pub(crate) fn open_partial(&self) -> Result<std::fs::File, Error> {
+        self.partial
+            .reopen()
+            .map_err(|error| Error::io(self.path.display(), &error))
+    }
+
     /// Receives a body; the file gets its name only once length and digest are right and its bytes are on the disk.
     pub(crate) async fn receive(
         self,
@@ -59,7 +76,15 @@ impl ReceivedFile {
         let mut file = tokio::io::BufWriter::new(file);
         let chunks = chunks.inspect_ok(|chunk| bar.inc(chunk.session_body.len() as u64));
         let body = receive_body(chunks, &mut file).await?;
-        file.get_ref().sync_all().await.map_err(wrong)?;
+        drop(file);
+        self.keep()?;
+        Ok(body)
+    }
+
+    /// Gives the file its name, once its bytes are on the disk.
+    pub(crate) fn keep(self) -> Result<(), Error> {
+        let wrong = |error: io::Error| Error::io(self.path.display(), &error);
+        self.partial.as_file().sync_all().map_err(wrong)?;
         let path = self.path;
         let named = if self.force {
             self.partial.persist(&path)
@@ -72,8 +97,7 @@ impl ReceivedFile {
         })?;
         // The name has to be on the disk as well.
         let synced = std::fs::File::open(folder_of(&path)).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| Error::io(path.display(), &error))?;
-        Ok(body)
+        synced.map_err(|error| Error::io(path.display(), &error))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `wakelog resume`: binds a lifetime and writes the session's file.
+//! `wakelog resume`: binds a lifetime and writes the session's file; `--at` is another thing, see `fork`.
 
 use futures::StreamExt as _;
 use serde_json::json;
@@ -24,6 +24,9 @@ pub(crate) async fn run(settings: &Settings, args: &ResumeArgs) -> Result<Exit, 
             Error::usage("a resume needs a file, it does not write to the standard output")
                 .or_hint("`wakelog export` does, and binds nothing"),
         );
+    }
+    if let Some(at) = args.at {
+        return super::fork::run(settings, args, at).await;
     }
     let file = ReceivedFile::create(&args.out, args.force)?;
     let mut state = WriterState::open(&session_id)?;

@@ -103,6 +103,7 @@ pub(crate) const KEYS: &[Key] = &[
         "the system's folder for temporary files",
     ),
     key("archive_valve_bytes", Kind::Bare, Some("67108864"), ""),
+    key("archive_resweep_seconds", Kind::Bare, Some("600"), ""),
     key(
         "listen",
         Kind::Text,

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::exit::Error;
 use addresses::{Brokers, Endpoints};
@@ -55,6 +56,8 @@ pub(crate) struct S3Settings {
     pub(crate) path_style: bool,
     pub(crate) spool_dir: Option<PathBuf>,
     pub(crate) valve_bytes: u64,
+    /// How long after the objects of an erased session were deleted they are deleted once more.
+    pub(crate) resweep_after: Duration,
 }
 
 impl S3Settings {
@@ -69,6 +72,9 @@ impl S3Settings {
             path_style: parsed(merged, "s3_path_style")?.unwrap_or(true),
             spool_dir: text(merged, "spool_dir").map(PathBuf::from),
             valve_bytes: at_least_one(merged, "archive_valve_bytes")?.unwrap_or(u64::MAX),
+            resweep_after: Duration::from_secs(
+                at_least_one(merged, "archive_resweep_seconds")?.unwrap_or(u64::MAX),
+            ),
         })
     }
 }

@@ -116,6 +116,7 @@ pub(crate) fn options(
 ) -> wakelog_archiver::Options {
     wakelog_archiver::Options {
         valve_bytes: s3.valve_bytes,
+        resweep_after: s3.resweep_after,
         spool_folder: s3.spool_dir.clone(),
         retention,
         ..wakelog_archiver::Options::new(topic, share)

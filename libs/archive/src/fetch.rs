@@ -1,4 +1,4 @@
-//! Reading entries of a segment from the object store: the segment's reader says which bytes it needs, this fetches them.
+//! Reading entries of a segment from the object store, or verifying all of it there: the segment's reader says which bytes it needs, this fetches them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use crate::Error;
 use crate::names::SegmentKey;
 use crate::objects::ObjectStore;
 use crate::segment::{
-    IndexRead, ReaderStep, SegmentIndex, SegmentPart, SegmentReader, first_index_range, read_index,
+    IndexRead, ReaderStep, SegmentIndex, SegmentPart, SegmentReader, SegmentVerifier, VerifiedSegment,
+    first_index_range, read_index,
 };
 
 /// Reads the index of a segment whose object has `object_bytes` bytes.
@@ -33,6 +34,35 @@ pub async fn fetch_index(
             }
         }
     }
+}
+
+/// Reads a whole segment, whose object must have `object_bytes` bytes, and checks all of it: its size, its digest against its
+/// name, its index, every entry's length and digest. Holds a few MiB.
+///
+/// [`crate::Failure::NotFound`] if there is no such object, [`Error::SegmentDamaged`] if it is not what its name promises.
+pub async fn verify_stored(
+    objects: &ObjectStore,
+    key: SegmentKey,
+    object_bytes: u64,
+) -> Result<VerifiedSegment, Error> {
+    let name = key.to_string();
+    let mut chunks = objects.get_stream(&name).await?;
+    if chunks.bytes() != object_bytes {
+        return Err(Error::SegmentDamaged {
+            key: name,
+            entry_seq: None,
+            reason: format!("it has {} bytes instead of {object_bytes}", chunks.bytes()),
+        });
+    }
+    let index = Arc::new(fetch_index(objects, key, object_bytes).await?);
+    let mut verifier = SegmentVerifier::new(key, index)?;
+    while let Some(chunk) = chunks.next_chunk().await? {
+        // Decompressing takes milliseconds a frame.
+        verifier = spawn_blocking(move || verifier.push(&chunk).map(|()| verifier))
+            .await
+            .map_err(|error| Error::Bug(format!("verifying a segment ended: {error}")))??;
+    }
+    verifier.finish()
 }
 
 /// Reads some entries of one segment, in order. Holds what one request fetches, a frame, and what it hands out.

@@ -23,8 +23,8 @@ pub mod segment;
 pub mod spool;
 
 pub use error::{Effect, Error};
-pub use fetch::{SegmentFetch, fetch_index};
-pub use names::{CoveredKey, ObjectName, SegmentKey, SnapshotKey, session_prefix};
+pub use fetch::{SegmentFetch, fetch_index, verify_stored};
+pub use names::{CoveredKey, ObjectName, SESSIONS_PREFIX, SegmentKey, SnapshotKey, session_prefix};
 pub use objects::{
     BucketState, Failure, ListPage, MOST_READ_BYTES, ObjectChunks, ObjectHead, ObjectInfo, ObjectStore,
     Operation, Options, Put, RequestError, RetryPolicy, Verified,

@@ -99,12 +99,16 @@ impl Store {
             .collect()
     }
 
-    /// Plain bytes of the stored parts of the entries from `first` to `last`.
+    /// Plain bytes of the body from `first` to `last`: of the parts in the hot tail, and of the deltas that the safety valve
+    /// has moved to the archive.
     pub async fn body_length(&self, session: SessionId, first: u64, last: u64) -> Result<u64, Error> {
         let mut connection = self.acquire().await?;
         let length: i64 = sqlx::query_scalar(
-            "SELECT coalesce(sum(plain_length), 0)::bigint FROM agent_session_transcript_entries
-             WHERE session_id = $1 AND entry_seq BETWEEN $2 AND $3",
+            "SELECT (coalesce((SELECT sum(plain_length) FROM agent_session_transcript_entries
+                               WHERE session_id = $1 AND entry_seq BETWEEN $2 AND $3), 0)
+                     + coalesce((SELECT sum(plain_bytes) FROM agent_session_archive_segments
+                                 WHERE session_id = $1 AND kind = 'safety_valve'
+                                   AND min_entry_seq >= $2 AND max_entry_seq <= $3), 0))::bigint",
         )
         .bind(session.0)
         .bind(clamp_bigint(first))

@@ -47,7 +47,7 @@ pub use error::{Effect, Error};
 pub use options::Options;
 pub use progress::{Claim, Progress};
 pub use rows::{
-    AccessWrite, BatchWrites, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery, PartRow,
-    QuarantinedRecord, SessionRow, SessionWrite,
+    AccessWrite, BatchWrites, ErasureStanding, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery,
+    PartRow, QuarantinedRecord, SessionRow, SessionWrite,
 };
 pub use store::Store;

@@ -209,6 +209,17 @@ pub struct LifetimeCursor {
     pub binding_raised_age: Duration,
 }
 
+/// What an account may do about erasing a session that it may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErasureStanding {
+    /// The partition that the session is pinned to.
+    pub partition: i32,
+    /// Whether the account owns it.
+    pub is_owner: bool,
+    /// Whether it, or a session above it, is erased already.
+    pub erased: bool,
+}
+
 /// A session that the caller may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {

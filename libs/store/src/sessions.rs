@@ -10,7 +10,7 @@ use wakelog_model::SessionId;
 
 use crate::error::{During, convert};
 use crate::numbers::{clamp_bigint, from_bigint};
-use crate::rows::{ListQuery, SessionRow};
+use crate::rows::{ErasureStanding, ListQuery, SessionRow};
 use crate::{Error, Store};
 
 /// Sessions of one page of a listing, at most.
@@ -64,6 +64,35 @@ impl Store {
         .map_err(|error| convert(SESSION, error))?
         .map(|row| session_row(&row))
         .transpose()
+    }
+
+    /// What the account may do about erasing the session; `None`: it may not see it.
+    ///
+    /// One query of one shape (opaque-absence), as [`Self::visible_session`]. An erased session is there for its owner
+    /// alone, whom the tombstone still names: an erasure whose answer was lost can be asked for again.
+    pub async fn erasure_standing(
+        &self,
+        session: SessionId,
+        account: &str,
+    ) -> Result<Option<ErasureStanding>, Error> {
+        let mut connection = self.acquire().await?;
+        let row: Option<(i32, bool, bool)> = sqlx::query_as(
+            "SELECT s.partition, s.owner = $2, s.erased FROM agent_sessions AS s
+             WHERE s.session_id = $1
+               AND (s.owner = $2
+                    OR NOT s.erased AND EXISTS (SELECT FROM session_subscribers AS b
+                                                WHERE b.session_id = s.session_id AND b.account = $2))",
+        )
+        .bind(session.0)
+        .bind(account)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(|error| convert(SESSION, error))?;
+        Ok(row.map(|(partition, is_owner, erased)| ErasureStanding {
+            partition,
+            is_owner,
+            erased,
+        }))
     }
 
     /// The account's sessions and those that it was given access to, the newest opened first.

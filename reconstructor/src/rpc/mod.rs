@@ -10,10 +10,10 @@ use tonic::{Request, Response, Status};
 use wakelog_proto::v1::sessions_service_server::SessionsService;
 use wakelog_proto::v1::{
     AttachWriterRequest, AttachWriterResponse, DescribeSessionRequest, DescribeSessionResponse,
-    ExportSessionRequest, ExportSessionResponse, ListSessionsRequest, ListSessionsResponse,
-    OpenSessionRequest, OpenSessionResponse, RenewLifetimeTokenRequest, RenewLifetimeTokenResponse,
-    SessionsResponse, StartAgentSessionRequest, StopAgentSessionRequest, StopAgentSessionResponse,
-    TailSessionRequest, TailSessionResponse,
+    EraseSessionRequest, EraseSessionResponse, ExportSessionRequest, ExportSessionResponse,
+    ListSessionsRequest, ListSessionsResponse, OpenSessionRequest, OpenSessionResponse,
+    RenewLifetimeTokenRequest, RenewLifetimeTokenResponse, SessionsResponse, StartAgentSessionRequest,
+    StopAgentSessionRequest, StopAgentSessionResponse, TailSessionRequest, TailSessionResponse,
 };
 
 use crate::Error;
@@ -98,6 +98,13 @@ impl SessionsService for Sessions {
         request: Request<DescribeSessionRequest>,
     ) -> Result<Response<DescribeSessionResponse>, Status> {
         self.describe(request).await
+    }
+
+    async fn erase_session(
+        &self,
+        request: Request<EraseSessionRequest>,
+    ) -> Result<Response<EraseSessionResponse>, Status> {
+        self.erase(request).await
     }
 
     async fn renew_lifetime_token(

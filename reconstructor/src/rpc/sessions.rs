@@ -1,10 +1,10 @@
-//! Sessions as such: open, list, describe.
+//! Sessions as such: open, list, describe, erase.
 
 use tonic::{Request, Response, Status};
 use wakelog_model::SessionId;
 use wakelog_proto::v1::{
-    DescribeSessionRequest, DescribeSessionResponse, ListSessionsRequest, ListSessionsResponse,
-    OpenSessionRequest, OpenSessionResponse,
+    DescribeSessionRequest, DescribeSessionResponse, EraseSessionRequest, EraseSessionResponse,
+    ListSessionsRequest, ListSessionsResponse, OpenSessionRequest, OpenSessionResponse,
 };
 
 use super::Sessions;
@@ -48,6 +48,20 @@ impl Sessions {
             .unary(async move |core, _| {
                 core.describe(validate::session_id(&request.session_id)?, &account)
                     .await
+            })
+            .await
+    }
+
+    pub(super) async fn erase(
+        &self,
+        request: Request<EraseSessionRequest>,
+    ) -> Result<Response<EraseSessionResponse>, Status> {
+        let (account, request) = self.authenticate(request)?;
+        self.core
+            .unary(async move |core, abandoned| {
+                core.erase(validate::session_id(&request.session_id)?, &account, &abandoned)
+                    .await?;
+                Ok(EraseSessionResponse {})
             })
             .await
     }

@@ -10,7 +10,7 @@ use wakelog_proto::v1::{
 };
 
 use super::Scene;
-use super::absence::every_question;
+use crate::support::questions::every_question;
 use crate::support::refusal::refused;
 
 fn labels(of: &[(&str, &str)]) -> BTreeMap<String, String> {

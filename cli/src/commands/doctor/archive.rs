@@ -12,7 +12,10 @@ pub(super) async fn archive(settings: &Settings) -> Vec<Finding> {
     let objects = match configured(settings) {
         Ok(Some(objects)) => objects,
         Ok(None) if settings.database_url.is_none() => {
-            return vec![Finding::skip(ARCHIVE, "behind its stack, so it was not looked at")];
+            return vec![Finding::skip(
+                ARCHIVE,
+                "behind its stack, so it was not looked at",
+            )];
         }
         Ok(None) => {
             return vec![Finding::skip(
@@ -33,9 +36,10 @@ async fn look_at(objects: &ObjectStore) -> Finding {
         Err(error) => return Finding::error(ARCHIVE, archive_error(error)),
     }
     match objects.check_write().await {
-        Ok(BucketState::Ready) => {
-            Finding::ok(ARCHIVE, format!("bucket {bucket} takes, returns and deletes objects"))
-        }
+        Ok(BucketState::Ready) => Finding::ok(
+            ARCHIVE,
+            format!("bucket {bucket} takes, returns and deletes objects"),
+        ),
         Ok(other) => Finding::error(ARCHIVE, unusable(&other)),
         Err(error) => Finding::error(ARCHIVE, archive_error(error)),
     }

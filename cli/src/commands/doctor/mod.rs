@@ -1,5 +1,6 @@
 //! `wakelog doctor`: everything that Wakelog depends on, one by one, what is wrong with it and how to mend it.
 
+mod archive;
 mod engines;
 mod local;
 mod server;
@@ -121,6 +122,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit, 
     let log = engines::log(settings).await;
     report.take(log.findings)?;
     report.take(engines::database(settings, log.topic).await)?;
+    report.take(archive::archive(settings).await)?;
     Ok(if report.failed {
         Exit::Dependency
     } else {

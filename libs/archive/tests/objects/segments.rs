@@ -1,12 +1,10 @@
 //! A segment by way of the store.
 
-use std::sync::Arc;
-
 use hyper::Method;
 use uuid::Uuid;
 use wakelog_archive::{
-    EntryHead, Error, ObjectStore, SealedSegment, SegmentFetch, SegmentVerifier, SegmentWriter, SpoolOptions,
-    VerifiedSegment, fetch_index,
+    EntryHead, Error, Failure, ObjectStore, SealedSegment, SegmentFetch, SegmentWriter, SpoolOptions,
+    VerifiedSegment, verify_stored,
 };
 use wakelog_model::limits::PART_SIZE;
 use wakelog_model::{LifetimeId, SessionId};
@@ -54,13 +52,7 @@ async fn read(store: &ObjectStore, segment: &SealedSegment, first: u64, last: u6
 }
 
 async fn verify(store: &ObjectStore, segment: &SealedSegment) -> Result<VerifiedSegment, Error> {
-    let index = fetch_index(store, segment.key, segment.object_bytes).await?;
-    let mut verifier = SegmentVerifier::new(segment.key, Arc::new(index))?;
-    let mut chunks = store.get_stream(&segment.key.to_string()).await?;
-    while let Some(chunk) = chunks.next_chunk().await? {
-        verifier.push(&chunk)?;
-    }
-    verifier.finish()
+    verify_stored(store, segment.key, segment.object_bytes).await
 }
 
 #[tokio::test]
@@ -101,4 +93,28 @@ async fn byte_exact_a_flipped_bit_on_the_way_is_an_error() {
     };
     damaged(read(&store, &segment, 1, 30).await.map(drop));
     damaged(verify(&store, &segment).await.map(drop));
+}
+
+#[tokio::test]
+async fn byte_exact_a_stored_segment_of_another_size_or_name_is_not_verified() {
+    let server = Server::start().await;
+    let store = server.store();
+    let (segment, other) = (seal(&bodies()), seal(&bodies()[..29]));
+    let key = segment.key.to_string();
+    let error = verify(&store, &segment).await.unwrap_err();
+    assert_eq!(error.failure(), Some(Failure::NotFound), "{error}");
+    store
+        .put(&key, &segment.spool, segment.object_digest)
+        .await
+        .unwrap();
+    for bytes in [segment.object_bytes - 1, segment.object_bytes + 1] {
+        let error = verify_stored(&store, segment.key, bytes).await.unwrap_err();
+        assert!(matches!(error, Error::SegmentDamaged { .. }), "{error}");
+    }
+    // A good segment under the name of another one.
+    store.put(&key, &other.spool, other.object_digest).await.unwrap();
+    let error = verify_stored(&store, segment.key, other.object_bytes)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::SegmentDamaged { .. }), "{error}");
 }

@@ -2,6 +2,7 @@
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
+use uuid::Uuid;
 use wakelog_model::SessionId;
 
 use super::number;
@@ -79,6 +80,31 @@ impl Store {
         ))
         .bind(session.0)
         .bind(after.unwrap_or_default())
+        .bind(i64::from(limit.min(MAX_PAGE)))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| convert(SEGMENT, error))?
+        .iter()
+        .map(segment_row)
+        .collect()
+    }
+
+    /// The segments of all sessions by session and key, those after `after`; `limit` of them and never more than 1,000.
+    pub async fn all_segments_page(
+        &self,
+        after: Option<(SessionId, &str)>,
+        limit: u32,
+    ) -> Result<Vec<SegmentRow>, Error> {
+        let (session, key) = after.unwrap_or((SessionId(Uuid::nil()), ""));
+        let mut connection = self.acquire().await?;
+        sqlx::query(concat!(
+            "SELECT ",
+            segment_columns!(),
+            " FROM agent_session_archive_segments WHERE (session_id, object_key) > ($1, $2)
+             ORDER BY session_id, object_key LIMIT $3"
+        ))
+        .bind(session.0)
+        .bind(key)
         .bind(i64::from(limit.min(MAX_PAGE)))
         .fetch_all(&mut *connection)
         .await

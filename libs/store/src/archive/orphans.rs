@@ -83,6 +83,21 @@ impl Store {
         Ok(!recorded)
     }
 
+    /// The keys that have been condemned for longer than this, `limit` of them and the oldest first: whoever condemned
+    /// them may have died. Nobody can stage such a key until it is forgotten.
+    pub async fn condemned_objects(&self, longer_than: Duration, limit: u32) -> Result<Vec<String>, Error> {
+        let mut connection = self.acquire().await?;
+        sqlx::query_scalar(
+            "SELECT object_key FROM archive_staged_objects
+             WHERE condemned_at <= now() - make_interval(secs => $1) ORDER BY condemned_at, object_key LIMIT $2",
+        )
+        .bind(seconds(longer_than))
+        .bind(i64::from(limit))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| convert(During::Statement("condemned objects"), error))
+    }
+
     /// Lets the key be staged again, once the condemned object is deleted.
     pub async fn forget_condemned(&self, key: &str) -> Result<(), Error> {
         let mut connection = self.acquire().await?;

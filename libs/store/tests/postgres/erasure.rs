@@ -1,4 +1,4 @@
-use wakelog_store::{BatchWrites, SessionWrite};
+use wakelog_store::{AccessWrite, BatchWrites, SessionWrite};
 
 use crate::support::Database;
 use crate::support::rows::{
@@ -9,6 +9,7 @@ on_both_pools!(
     erasing_reaches_sub_sessions_and_keeps_tombstones,
     an_erased_session_stays_erased,
     parents_in_a_circle_are_erased_and_end,
+    opaque_absence_of_an_erased_session_for_all_but_its_owner,
 );
 
 fn child(number: u128, parent: u128) -> SessionWrite {
@@ -150,4 +151,38 @@ async fn parents_in_a_circle_are_erased_and_end(database: Database) {
             "{gone}"
         );
     }
+}
+
+async fn opaque_absence_of_an_erased_session_for_all_but_its_owner(database: Database) {
+    let store = database.store().await;
+    let mut owner = Owner::claim(&store).await;
+    let reader = AccessWrite {
+        session: session(1),
+        account: "reader".to_owned(),
+        role: 1,
+    };
+    owner
+        .write(BatchWrites {
+            sessions: vec![session_write(session(1))],
+            access: vec![reader],
+            ..BatchWrites::default()
+        })
+        .await;
+    let standing = async |account| {
+        let standing = store.erasure_standing(session(1), account).await.unwrap();
+        standing.map(|standing| (standing.is_owner, standing.erased))
+    };
+    assert_eq!(standing(OWNER).await, Some((true, false)));
+    assert_eq!(standing("reader").await, Some((false, false)));
+    assert_eq!(standing("stranger").await, None);
+    assert!(store.erasure_standing(session(2), OWNER).await.unwrap().is_none());
+    owner
+        .write(BatchWrites {
+            erased: vec![session(1)],
+            ..BatchWrites::default()
+        })
+        .await;
+    assert_eq!(standing(OWNER).await, Some((true, true)));
+    assert_eq!(standing("reader").await, None);
+    assert_eq!(standing("stranger").await, None);
 }

@@ -43,6 +43,7 @@ not_here! {
     tail_session: TailSessionRequest => NoStream<TailSessionResponse>;
     list_sessions: ListSessionsRequest => ListSessionsResponse;
     describe_session: DescribeSessionRequest => DescribeSessionResponse;
+    erase_session: EraseSessionRequest => EraseSessionResponse;
 }
 
 pub(super) fn server(away: bool) -> SessionsServiceServer<Renewals> {

@@ -10,6 +10,7 @@ on_both_pools!(
     segments_that_overlap_a_range_come_in_the_order_of_their_entries,
     pages_of_segments_hold_each_once_in_the_order_of_their_entries,
     the_manifest_knows_its_objects_of_every_session,
+    pages_of_all_segments_go_over_every_session,
     the_end_of_a_session_is_found_behind_a_long_history,
 );
 
@@ -147,5 +148,34 @@ async fn the_end_of_a_session_is_found_behind_a_long_history(database: Database)
         }
         assert!(Instant::now() < give_up, "the index is not used");
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn pages_of_all_segments_go_over_every_session(database: Database) {
+    let store = database.store().await;
+    let mut owner = Owner::claim(&store).await;
+    for number in [2, 1, 3] {
+        owner.write(entries(session(number), 1, 20, 20)).await;
+        for min in [9, 1, 10] {
+            stage_and_flush(&store, session(number), object(session(number), min, min)).await;
+        }
+    }
+    let expected: Vec<_> = [1, 2, 3]
+        .into_iter()
+        .flat_map(|number| [1, 9, 10].map(|min| (session(number), min)))
+        .collect();
+    for limit in [1, 2, 5, 10] {
+        let mut met: Vec<SegmentRow> = Vec::new();
+        loop {
+            let after = met.last().map(|row| (row.session, row.key.as_str()));
+            let page = store.all_segments_page(after, limit).await.unwrap();
+            if page.is_empty() {
+                break;
+            }
+            assert!(page.len() <= limit as usize);
+            met.extend(page);
+        }
+        let met: Vec<_> = met.iter().map(|row| (row.session, row.min_entry_seq)).collect();
+        assert_eq!(met, expected, "{limit}");
     }
 }

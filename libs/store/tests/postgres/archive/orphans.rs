@@ -11,6 +11,7 @@ on_both_pools!(
     an_object_is_staged_until_it_is_condemned_and_again_once_that_is_forgotten,
     an_object_that_was_staged_lately_is_not_condemned,
     an_object_that_nobody_staged_is_condemned,
+    a_condemned_object_is_found_until_it_is_forgotten,
     put_before_prune_a_recorded_object_is_never_condemned,
     an_erased_session_stages_nothing,
     a_key_is_staged_for_one_session,
@@ -272,4 +273,26 @@ async fn a_condemnation_that_waits_for_a_stage_is_refused(database: Database) {
     end(staging).await;
     assert!(!condemning.await.unwrap());
     assert!(!store.staged_objects(session(1)).await.unwrap()[0].condemned);
+}
+
+async fn a_condemned_object_is_found_until_it_is_forgotten(database: Database) {
+    let store = database.store().await;
+    let mut owner = Owner::claim(&store).await;
+    owner.write(entries(session(1), 1, 5, 5)).await;
+    let (condemned, staged) = (segment_key(session(1), 1, 3), segment_key(session(1), 1, 4));
+    stage(&store, session(1), &staged).await;
+    let left_behind = async |age| store.condemned_objects(age, 10).await.unwrap();
+    assert!(left_behind(Duration::ZERO).await.is_empty());
+    assert!(store.condemn_object(session(1), &condemned, LONG).await.unwrap());
+    assert_eq!(left_behind(Duration::ZERO).await, [condemned.as_str()]);
+    assert!(left_behind(LONG).await.is_empty());
+    assert!(
+        store
+            .condemned_objects(Duration::ZERO, 0)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    store.forget_condemned(&condemned).await.unwrap();
+    assert!(left_behind(Duration::ZERO).await.is_empty());
 }
