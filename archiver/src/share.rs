@@ -113,25 +113,11 @@ pub(crate) async fn keep_share(
             None => break Err(Error::TaskDied),
         }
     };
-    leave(consumer, events, options).await;
-    partitions.clear();
-    ended
-}
-
-/// Nobody may wait for room in the queue of events while the group is left.
-async fn leave(consumer: GroupConsumer, mut events: mpsc::Receiver<ConsumerEvent>, options: &Options) {
-    let leaving = consumer.shutdown(options.drain_timeout);
-    tokio::pin!(leaving);
-    let mut events_are_open = true;
-    let left = loop {
-        tokio::select! {
-            left = &mut leaving => break left,
-            event = events.recv(), if events_are_open => events_are_open = event.is_some(),
-        }
-    };
-    if let Err(error) = left {
+    if let Err(error) = consumer.leave(events, options.drain_timeout).await {
         tracing::warn!(%error, "leaving the consumer group failed");
     }
+    partitions.clear();
+    ended
 }
 
 /// Hands on what a partition's records wake, until the partition is given back.

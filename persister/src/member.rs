@@ -96,20 +96,7 @@ impl Member {
         }
         // Not aborted: what is still in flight may finish, or be fenced.
         self.workers.detach_all();
-        let Self {
-            consumer, mut events, ..
-        } = self;
-        let leaving = consumer.shutdown(bound);
-        tokio::pin!(leaving);
-        let mut events_are_open = true;
-        let left = loop {
-            // Nobody may wait for room in the queue of events while the group is left.
-            tokio::select! {
-                left = &mut leaving => break left,
-                event = events.recv(), if events_are_open => events_are_open = event.is_some(),
-            }
-        };
-        if let Err(error) = left {
+        if let Err(error) = self.consumer.leave(self.events, bound).await {
             tracing::warn!(%error, "leaving the consumer group failed");
         }
         // A last rebalance may have claimed something on the way out.

@@ -84,8 +84,7 @@ pub(crate) struct RunningStack {
     pub(crate) stream: wakelog_stream::Options,
     #[allow(dead_code, reason = "for programs that start a stack in their own process")]
     pub(crate) health: Health,
-    /// The archive, if there is one.
-    #[allow(dead_code, reason = "for programs that start a stack in their own process")]
+    /// The archive, if there is one; resumes ask it through this handle.
     pub(crate) objects: Option<ObjectStore>,
     engines: Engines,
     probe: DropGuard,

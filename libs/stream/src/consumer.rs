@@ -153,6 +153,24 @@ impl GroupConsumer {
             }),
         }
     }
+
+    /// [`shutdown`](GroupConsumer::shutdown), while what the consumer still tells is taken and dropped: nobody may wait for
+    /// room in the queue of events while the group is left.
+    pub async fn leave(
+        self,
+        mut events: mpsc::Receiver<ConsumerEvent>,
+        bound: Duration,
+    ) -> Result<(), Error> {
+        let leaving = self.shutdown(bound);
+        tokio::pin!(leaving);
+        let mut events_are_open = true;
+        loop {
+            tokio::select! {
+                left = &mut leaving => return left,
+                event = events.recv(), if events_are_open => events_are_open = event.is_some(),
+            }
+        }
+    }
 }
 
 impl Drop for GroupConsumer {
