@@ -1,14 +1,15 @@
 //! Deleting what the archive holds of an erased session.
 
-use bytes::Bytes;
+use prost::Message as _;
 use wakelog_archive::{ObjectName, session_prefix};
 use wakelog_model::SessionId;
+use wakelog_proto::v1::ErasedSession;
 
 use crate::shared::Shared;
 use crate::{Error, failpoint, telemetry};
 
-/// What the object that marks an erased session holds. Its name says everything.
-const MARK: &[u8] = b"erased\n";
+/// The version of the mark's format.
+const MARK_FORMAT: u32 = 1;
 
 impl Shared {
     /// Marks the session as erased, then deletes every object of it. The mark first: a rebuild that finds the session's state
@@ -16,11 +17,16 @@ impl Shared {
     pub(crate) async fn erase(&self, session: SessionId) -> Result<(), Error> {
         // Only the database says who is erased: a record of the topic may have been refused.
         let tails = self.store.hot_tails(&[session]).await?;
-        if !tails.iter().any(|tail| tail.erased) {
+        let Some(tail) = tails.iter().find(|tail| tail.erased) else {
             return Ok(());
-        }
-        let mark = ObjectName::Erased(session).to_string();
-        self.objects.put_bytes(&mark, Bytes::from_static(MARK)).await?;
+        };
+        let mark = ErasedSession {
+            format: MARK_FORMAT,
+            session_id: session.to_string(),
+            partition: tail.partition,
+        };
+        let name = ObjectName::Erased(session).to_string();
+        self.objects.put_bytes(&name, mark.encode_to_vec().into()).await?;
         failpoint::reach(failpoint::BEFORE_SWEEP)?;
         let objects = self.objects.delete_prefix(&session_prefix(session)).await?;
         failpoint::reach(failpoint::AFTER_SWEEP)?;

@@ -3,6 +3,7 @@
 mod archive;
 mod bench;
 mod flags;
+mod replay;
 mod segments;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use archive::{ArchiveArgs, ArchiveServiceArgs};
 pub(crate) use bench::{BenchArgs, BenchMeasure};
+pub(crate) use replay::ReplayArgs;
 pub(crate) use segments::{SegmentsCatArgs, SegmentsCommand, SegmentsLsArgs, SegmentsVerifyArgs};
 
 /// Makes the session transcript of an AI agent outlive the container that wrote it.
@@ -152,6 +154,8 @@ pub(crate) enum Command {
     Segments(SegmentsCommand),
     /// Compares the hot tail with a fold of the whole log
     Verify(VerifyArgs),
+    /// Builds an empty database again, from the topic or from the archive and the rest of the topic
+    Replay(ReplayArgs),
     /// Looks at everything that Wakelog depends on
     Doctor(DoctorArgs),
     /// Prints the effective configuration, secrets hidden

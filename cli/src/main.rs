@@ -78,6 +78,8 @@ async fn run(cli: &Cli) -> Result<Exit, Error> {
         Command::Archive(_) => services::alone::archive(&settings).await,
         // It drains before it ends.
         Command::Append(args) => commands::append::run(&settings, args).await,
+        // It ends with a batch, and goes on there the next time.
+        Command::Replay(args) => Box::pin(commands::replay::run(&settings, args)).await,
         // It stops what it started and drops what it made.
         Command::Bench(args) => Box::pin(commands::bench::run(&settings, args)).await,
         command => tokio::select! {
@@ -110,6 +112,7 @@ async fn run_briefly(settings: &Settings, command: &Command) -> Result<Exit, Err
         | Command::Reconstruct(_)
         | Command::Archive(_)
         | Command::Append(_)
+        | Command::Replay(_)
         | Command::Bench(_) => Err(Error::failed("this command does not run briefly")),
     }
 }

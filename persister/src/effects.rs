@@ -231,7 +231,7 @@ impl SessionEffects {
     }
 }
 
-fn session_write(session: SessionId, state: &SessionState) -> Result<SessionWrite, EffectsBug> {
+pub(crate) fn session_write(session: SessionId, state: &SessionState) -> Result<SessionWrite, EffectsBug> {
     let opened = state.opened().ok_or(EffectsBug {
         what: "a changed session was never opened",
     })?;

@@ -23,6 +23,29 @@ pub enum Error {
     /// The log failed.
     #[error("the log failed")]
     Stream(#[from] wakelog_stream::Error),
+    /// The archive failed.
+    #[error("the archive failed")]
+    Archive(#[from] wakelog_archive::Error),
+    /// The store was begun by a replay of something else.
+    #[error(
+        "the database is being built from {}topic {topic} by a replay that was interrupted",
+        if *.from_archive { "the archive and " } else { "" }
+    )]
+    OtherReplay {
+        /// Its topic.
+        topic: String,
+        /// Whether it takes states of the archive.
+        from_archive: bool,
+    },
+    /// A persister, or another replay, has claimed a partition that is being folded.
+    #[error("another process has claimed partition {partition}")]
+    OtherOwner {
+        /// The partition.
+        partition: i32,
+    },
+    /// A replay was interrupted. What it did is kept: the same one goes on.
+    #[error("interrupted")]
+    Interrupted,
     /// A stored state can't be read.
     #[error("a stored session state can't be read")]
     Fold(#[from] wakelog_fold::Error),

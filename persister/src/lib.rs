@@ -1,4 +1,5 @@
-//! The persister: folds the transcript topic into the hot tail, exactly once; and [`verify`](verify()) that it did.
+//! The persister: folds the transcript topic into the hot tail, exactly once; [`verify`](verify()) that it did; and
+//! [`replay`](replay()) to build an empty one again.
 //!
 //! | module | decision |
 //! |---|---|
@@ -52,6 +53,7 @@ mod member;
 pub mod options;
 mod owner;
 mod pauses;
+pub mod replay;
 mod service;
 mod shared;
 mod start;
@@ -69,6 +71,7 @@ mod worker;
 pub use error::Error;
 pub use log_fits::log_fits;
 pub use options::Options;
+pub use replay::replay;
 pub use service::Service;
 pub use status::{Membership, PartitionState, StatusHandle, StopReason};
 pub use undecodable_limit::UndecodableLimit;

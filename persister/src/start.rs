@@ -5,7 +5,7 @@
 //! | nothing folded yet | starts at 0 | start at 0 |
 //! | nothing folded yet | starts above 0 | hole: the head is gone and only the archive has it |
 //! | folded below `next_offset` | still has the record before it | start at that record and check that it is the same one |
-//! | folded below `next_offset` | starts exactly there | start there: retention ate what was folded already |
+//! | folded below `next_offset` | starts exactly there | start there: retention ate what was folded already, or the archive had it |
 //! | folded below `next_offset` | starts above it | hole: retention ate what was never folded |
 //! | folded below `next_offset` | ends below it | wait for the end to come back, then stop |
 
@@ -44,6 +44,12 @@ pub(crate) fn start_decision(claim: &Claim, watermarks: &Watermarks) -> StartDec
             check: None,
         };
     }
+    if next_offset == low {
+        return StartDecision::Start {
+            offset: next_offset,
+            check: None,
+        };
+    }
     let Some(crc) = claim.last_record_crc else {
         return StartDecision::Stop(StopReason::Bug {
             detail: format!("progress is at {next_offset} but holds no checksum of the record before it"),
@@ -55,12 +61,6 @@ pub(crate) fn start_decision(claim: &Claim, watermarks: &Watermarks) -> StartDec
     });
     if next_offset > high {
         return StartDecision::AwaitEnd { offset: high, check };
-    }
-    if next_offset == low {
-        return StartDecision::Start {
-            offset: next_offset,
-            check: None,
-        };
     }
     StartDecision::Start {
         offset: next_offset - 1,

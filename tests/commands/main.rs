@@ -20,6 +20,7 @@ mod history;
 mod own_engines;
 mod process;
 mod ran;
+mod replay;
 mod round_trip;
 mod schema;
 mod secrets;

@@ -14,6 +14,7 @@
 //! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
 //! | `lost_log` | the topic itself |
+//! | `rebuild` | the whole database, and the head of the topic |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
 
@@ -28,6 +29,7 @@ mod fence_window;
 mod frozen_persister;
 mod handovers;
 mod lost_log;
+mod rebuild;
 mod relay_failover;
 mod rival_containers;
 mod service_kills;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::segments::ArchivePlaceArgs;
 use super::{
-    ArchiveArgs, BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, SegmentsCommand, ServerArgs,
-    SessionsCommand,
+    ArchiveArgs, BenchArgs, Cli, Command, DataDirArgs, EngineArgs, ListenArgs, ReplayArgs, SegmentsCommand,
+    ServerArgs, SessionsCommand,
 };
 
 /// The values that flags set, by the key of the setting.
@@ -59,6 +59,7 @@ impl Cli {
                 args.engines.add_to(&mut flags);
                 args.archive.add_to(&mut flags);
             }
+            Command::Replay(args) => args.add_to(&mut flags),
             Command::Doctor(args) => {
                 args.data_dir.add_to(&mut flags);
                 args.engines.add_to(&mut flags);
@@ -126,6 +127,15 @@ impl ArchivePlaceArgs {
     fn add_to(&self, flags: &mut Flags) {
         self.data_dir.add_to(flags);
         self.engines.add_to(flags);
+        self.archive.add_to(flags);
+    }
+}
+
+impl ReplayArgs {
+    fn add_to(&self, flags: &mut Flags) {
+        set(flags, "brokers", self.brokers.as_deref());
+        set(flags, "topic", self.topic.as_deref());
+        self.data_dir.add_to(flags);
         self.archive.add_to(flags);
     }
 }

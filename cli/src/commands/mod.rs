@@ -14,6 +14,7 @@ pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod migrate;
 pub(crate) mod received_file;
+pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod segments;
 pub(crate) mod sessions;

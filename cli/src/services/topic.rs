@@ -13,6 +13,10 @@ pub(crate) const OTHER_TOPIC_HINT: &str = "is --topic right? A database of its o
 pub(crate) const GONE_HINT: &str =
     "was it deleted, or is --brokers another cluster? Put the log back, or start on a new database";
 
+/// What to do about a database that is not built yet.
+pub(crate) const UNFINISHED_HINT: &str =
+    "run the same `wakelog replay` again: it goes on where it stopped, or says what is missing";
+
 /// Finds the topic, or creates it: but not where the database has folded one of this name. An empty topic in its place would
 /// take entries that nobody folds (acked-is-durable).
 pub(crate) async fn find_or_create_topic(
@@ -22,6 +26,9 @@ pub(crate) async fn find_or_create_topic(
     // Sessions of two topics would stand in one table, each folded by a persister that knows nothing of the other log.
     if let Some(other) = other_topic(store, &options.topic).await? {
         return Err(Error::dependency(other).or_hint(OTHER_TOPIC_HINT));
+    }
+    if let Some(unfinished) = unfinished_rebuild(store).await? {
+        return Err(Error::dependency(unfinished).or_hint(UNFINISHED_HINT));
     }
     if describe_topic(options).await.map_err(stream_error)?.is_none() {
         let folded = folded_records(store, &options.topic).await?;
@@ -44,6 +51,19 @@ pub(crate) async fn other_topic(store: &Store, topic: &str) -> Result<Option<Str
     let other = folded.into_iter().find(|folded| folded != topic);
     Ok(other
         .map(|other| format!("the database has folded topic {other}, it can't take topic {topic} as well")))
+}
+
+/// What is wrong with the database, in words, if a replay has not built it to the end. Sessions may be missing in it, and what a
+/// service adds could take their place.
+pub(crate) async fn unfinished_rebuild(store: &Store) -> Result<Option<String>, Error> {
+    let rebuild = store.rebuild().await.map_err(store_error)?;
+    let unfinished = rebuild.filter(|rebuild| !rebuild.finished);
+    Ok(unfinished.map(|rebuild| {
+        format!(
+            "the database is being built from topic {} by a replay that has not finished",
+            rebuild.topic
+        )
+    }))
 }
 
 /// What is wrong with a topic that has gone, in words.

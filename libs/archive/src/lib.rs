@@ -23,8 +23,11 @@ pub mod segment;
 pub mod spool;
 
 pub use error::{Effect, Error};
-pub use fetch::{SegmentFetch, fetch_index, verify_stored};
-pub use names::{CoveredKey, ObjectName, SESSIONS_PREFIX, SegmentKey, SnapshotKey, session_prefix};
+pub use fetch::{SegmentFetch, describe_stored, fetch_index, verify_stored};
+pub use names::{
+    COVERED_PREFIX, CoveredKey, ERASED_PREFIX, ObjectName, SESSIONS_PREFIX, SegmentKey, SnapshotKey,
+    session_prefix,
+};
 pub use objects::{
     BucketState, Failure, ListPage, MOST_READ_BYTES, ObjectChunks, ObjectHead, ObjectInfo, ObjectStore,
     Operation, Options, Put, RequestError, RetryPolicy, Verified,

@@ -3,9 +3,9 @@
 //! The progress row is locked first and moved last, in the transaction that stores what the batch folded to. So a
 //! batch is stored with its offsets or not at all, and an owner that was fenced stores nothing.
 
-mod entries;
+pub(crate) mod entries;
 mod quarantine;
-mod sessions;
+pub(crate) mod sessions;
 
 use std::collections::HashMap;
 use std::time::Instant;

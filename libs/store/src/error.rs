@@ -163,6 +163,9 @@ pub enum Error {
         /// Why.
         source: sqlx::Error,
     },
+    /// A rebuild was to begin in a store that holds something. Nothing was written.
+    #[error("the database is not empty")]
+    NotEmpty,
     /// A number of the protocol is too large for the database.
     #[error("{what} {value} does not fit into the database")]
     OutOfRange {
@@ -209,6 +212,7 @@ impl Error {
             | Self::MigrationMissing { .. }
             | Self::MigrationChanged { .. }
             | Self::MigrationDirty { .. }
+            | Self::NotEmpty
             | Self::OutOfRange { .. }
             | Self::Failpoint { .. }
             | Self::Bug(_) => Effect::CertainlyNot,

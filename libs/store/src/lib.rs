@@ -16,6 +16,7 @@
 //! | [`rows`] | what goes in and comes out |
 //! | `sessions`, `lifetimes`, `entries` | reads for ingest and the reconstructor |
 //! | [`archive`] | what is due, what is staged, the manifest, flushes, states and erasures |
+//! | [`rebuild`] | building an empty store again, from the topic or from the archive |
 //! | `audit` | reads for verification |
 //! | `numbers` | u64 of the protocol against bigint of the database |
 
@@ -31,6 +32,7 @@ mod numbers;
 pub mod options;
 mod pins;
 mod progress;
+pub mod rebuild;
 pub mod rows;
 mod schema;
 mod sessions;
@@ -46,6 +48,7 @@ pub use batch::{Batch, LoadedSession};
 pub use error::{Effect, Error};
 pub use options::Options;
 pub use progress::{Claim, Progress};
+pub use rebuild::rows::{Rebuild, RebuildPlan, RebuildStart, RestoredSession};
 pub use rows::{
     AccessWrite, BatchWrites, ErasureStanding, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery,
     PartRow, QuarantinedRecord, SessionRow, SessionWrite,

@@ -57,6 +57,8 @@ fn retention_may_eat_what_is_folded() {
     };
     assert_eq!(decide(10, Some(9), 10, 10), start);
     assert_eq!(decide(10, Some(9), 10, 20), start);
+    // As a rebuild leaves a partition of which nothing but states is there.
+    assert_eq!(decide(10, None, 10, 20), start);
 }
 
 #[test]

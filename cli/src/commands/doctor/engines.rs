@@ -10,7 +10,9 @@ use super::Finding;
 use crate::commands::announced;
 use crate::config::Settings;
 use crate::discovery::Announcement;
-use crate::services::topic::{GONE_HINT, OTHER_TOPIC_HINT, folded_records, gone, other_topic};
+use crate::services::topic::{
+    GONE_HINT, OTHER_TOPIC_HINT, UNFINISHED_HINT, folded_records, gone, other_topic, unfinished_rebuild,
+};
 use crate::services::{connect_store, service_error, store_error, stream_error, stream_options};
 
 const LOG: &str = "log";
@@ -159,6 +161,11 @@ async fn fit_of_log(store: &Store, log: Topic, topic: &str) -> Vec<Finding> {
         Ok(Some(other)) => return vec![Finding::fail(TOPIC, other, OTHER_TOPIC_HINT)],
         Err(error) => return vec![Finding::error(DATABASE, error)],
     }
+    match unfinished_rebuild(store).await {
+        Ok(None) => {}
+        Ok(Some(unfinished)) => return vec![Finding::fail(DATABASE, unfinished, UNFINISHED_HINT)],
+        Err(error) => return vec![Finding::error(DATABASE, error)],
+    }
     let reader = match log {
         Topic::Unknown => return Vec::new(),
         Topic::There(reader) => reader,
@@ -202,8 +209,8 @@ async fn misfits(store: &Store, reader: &LogReader, topic: &str) -> Vec<Finding>
 fn remedy(reason: &StopReason) -> &'static str {
     match reason {
         StopReason::RetentionHole { .. } => {
-            "the topic's retention was shorter than the persister was away; raise it, and bring back what is missing from a \
-             replica or a backup before anything is folded on top"
+            "the topic's retention was shorter than the persister was away; raise it, and build a new database with `wakelog \
+             replay --from-archive`: it says what the archive does not cover"
         }
         StopReason::LogReplaced { .. } | StopReason::BeyondEnd { .. } => {
             "was the topic deleted and made again, or did its broker lose its disk? Put the old log back, or start on a new \

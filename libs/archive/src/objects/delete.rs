@@ -7,7 +7,6 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::ObjectStore;
 use super::failure::{Failure, Operation, RequestError};
 use crate::Error;
-use crate::error::Effect;
 
 /// Removals that are on their way at a time.
 const DELETES_AT_A_TIME: usize = 8;
@@ -17,7 +16,7 @@ impl ObjectStore {
     pub async fn delete(&self, key: &str) -> Result<(), Error> {
         fail_point!("archive::before_delete", |_| Err(Error::Failpoint {
             name: "archive::before_delete",
-            effect: Effect::CertainlyNot,
+            effect: crate::error::Effect::CertainlyNot,
         }));
         let operation = Operation::Delete;
         let deleted = self

@@ -13,7 +13,6 @@ use super::ObjectStore;
 use super::attempt::count_bytes;
 use super::failure::{Failure, Operation, RequestError};
 use crate::Error;
-use crate::error::Effect;
 
 /// Bytes of one read, at most; they are held in memory.
 pub const MOST_READ_BYTES: u64 = 64 * 1024 * 1024;
@@ -72,7 +71,7 @@ impl ObjectStore {
         }
         fail_point!("archive::before_get", |_| Err(Error::Failpoint {
             name: "archive::before_get",
-            effect: Effect::CertainlyNot,
+            effect: crate::error::Effect::CertainlyNot,
         }));
         let asked = format!("bytes={}-{}", range.start, range.end - 1);
         let expected_range = format!("bytes {}-{}/", range.start, range.end - 1);
@@ -101,7 +100,7 @@ impl ObjectStore {
         let limit = limit.min(MOST_READ_BYTES);
         fail_point!("archive::before_get", |_| Err(Error::Failpoint {
             name: "archive::before_get",
-            effect: Effect::CertainlyNot,
+            effect: crate::error::Effect::CertainlyNot,
         }));
         let answer = self
             .request(Operation::Get, key, || async {

@@ -106,12 +106,12 @@ impl ObjectStore {
     /// after its first error.
     pub fn list(
         &self,
-        prefix: impl Into<String>,
+        prefix: &str,
         start_after: Option<String>,
-    ) -> impl Stream<Item = Result<ObjectInfo, Error>> + Send {
+    ) -> impl Stream<Item = Result<ObjectInfo, Error>> + Send + use<> {
         let position = Position {
             store: self.clone(),
-            prefix: prefix.into(),
+            prefix: prefix.to_owned(),
             last: start_after,
             page: Vec::new().into_iter(),
             more: true,

@@ -60,7 +60,7 @@ pub(super) async fn delete_discarded(
     Ok(())
 }
 
-pub(super) async fn insert_parts(connection: &mut PgConnection, parts: &[PartRow]) -> Result<(), Error> {
+pub(crate) async fn insert_parts(connection: &mut PgConnection, parts: &[PartRow]) -> Result<(), Error> {
     let mut sorted: Vec<&PartRow> = parts.iter().collect();
     sorted.sort_by_key(|part| (part.session, part.entry_seq, part.part));
     let mut rest = sorted.as_slice();

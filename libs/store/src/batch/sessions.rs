@@ -18,7 +18,7 @@ const LIFETIMES: &str = "session_lifetimes";
 const SUBSCRIBERS: &str = "session_subscribers";
 
 /// Also pins a session that has no pin yet: a replay into a fresh store takes the pins from the log.
-pub(super) async fn upsert_sessions(
+pub(crate) async fn upsert_sessions(
     connection: &mut PgConnection,
     writes: &[SessionWrite],
 ) -> Result<(), Error> {
@@ -112,7 +112,7 @@ pub(super) async fn upsert_sessions(
 }
 
 /// Id, request, base and body start are written once: a row that says otherwise is a bug, and so is another writer.
-pub(super) async fn upsert_lifetimes(
+pub(crate) async fn upsert_lifetimes(
     connection: &mut PgConnection,
     writes: &[LifetimeWrite],
 ) -> Result<(), Error> {
@@ -180,7 +180,7 @@ pub(super) async fn upsert_lifetimes(
     assert_all_written(LIFETIMES, writes.len(), written.rows_affected())
 }
 
-pub(super) async fn write_access(connection: &mut PgConnection, writes: &[AccessWrite]) -> Result<(), Error> {
+pub(crate) async fn write_access(connection: &mut PgConnection, writes: &[AccessWrite]) -> Result<(), Error> {
     if writes.is_empty() {
         return Ok(());
     }
@@ -215,7 +215,7 @@ pub(super) async fn write_access(connection: &mut PgConnection, writes: &[Access
 
 /// Deletes every entry of the sessions and of all that descend from them, and the raw bytes that the quarantine keeps
 /// of them. Rows of sessions, lifetimes and pins stay as tombstones. `UNION` drops repeats, so a circle ends.
-pub(super) async fn erase(connection: &mut PgConnection, sessions: &[SessionId]) -> Result<(), Error> {
+pub(crate) async fn erase(connection: &mut PgConnection, sessions: &[SessionId]) -> Result<(), Error> {
     if sessions.is_empty() {
         return Ok(());
     }

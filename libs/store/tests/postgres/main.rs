@@ -33,6 +33,7 @@ mod erasure;
 mod lifetimes;
 mod quarantine;
 mod reachability;
+mod rebuild;
 mod schema;
 mod sessions;
 mod transactions;

@@ -1,0 +1,273 @@
+//! Builds an empty store again: from the topic, or, where retention has eaten the topic's head, from the states and segments of
+//! the archive and the rest of the topic.
+//!
+//! | module | decision |
+//! |---|---|
+//! | [`report`] | what it says |
+//! | `coverage` | how far the archive's states reach |
+//! | `start` | where a partition starts, or what is missing; pure |
+//! | `listing` | the archive's objects, a session at a time |
+//! | `state` | from a state object to rows, or why not; pure |
+//! | `unfinished` | the parts of an entry that was not complete |
+//! | `load` | every session's state, parts and segments into the store |
+//! | `batches` | records of a range, decoded ahead of what is folded |
+//! | `skip` | which records a state holds already |
+//! | `fold` | the rest of a partition, as the persister folds it |
+//! | `holes` | which entries are nowhere; pure |
+//! | `check` | whether everything that was archived is there |
+//!
+//! The store is empty when it begins and belongs to no service before it ends. What is interrupted goes on where it stopped:
+//! a session has a row once it is restored, a partition's progress moves with what is folded. What neither the topic nor the
+//! archive has is reported, and never passed over.
+
+mod batches;
+mod check;
+mod coverage;
+mod fold;
+mod holes;
+mod listing;
+mod load;
+pub mod report;
+mod skip;
+mod start;
+mod state;
+mod unfinished;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wakelog_archive::ObjectStore;
+use wakelog_store::{Rebuild, RebuildPlan, RebuildStart, Store};
+use wakelog_stream::{LogReader, Watermarks};
+
+use crate::Error;
+use fold::{FoldTask, Folded};
+pub use report::{Missing, ReplayPhase, ReplayProgress, ReplayReport, ReplayedPartition};
+use start::{Start, start};
+
+/// Partitions that are folded at a time.
+const PARTITIONS_AT_A_TIME: usize = 4;
+
+/// What is built, from what.
+#[derive(Clone)]
+pub struct Replay {
+    /// The store: on this build's schema, and empty or left by a replay that was interrupted.
+    pub store: Store,
+    /// The archive; `None`: the topic must have everything.
+    pub objects: Option<ObjectStore>,
+    /// The log.
+    pub reader: LogReader,
+    /// The topic.
+    pub topic: String,
+}
+
+/// Hears how far it is.
+pub type Hear = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
+
+/// Builds the store up to the log's end as it is now.
+///
+/// What is missing is in the report. [`wakelog_store::Error::NotEmpty`] if the store holds something; [`Error::Interrupted`] if
+/// `shutdown` ended it: the same call goes on. After any other error too, once its cause is gone.
+pub async fn replay(
+    replay: &Replay,
+    shutdown: &CancellationToken,
+    hear: &Hear,
+) -> Result<ReplayReport, Error> {
+    let mut report = ReplayReport::default();
+    // Before the log's end is looked at: what is archived by now is in the log by then.
+    let archived_ends = replay.archived_ends(shutdown, hear).await?;
+    let watermarks = replay.watermarks().await?;
+    let Some(rebuild) = replay.begin(&watermarks, &mut report).await? else {
+        return Ok(report);
+    };
+    if !rebuild.states_loaded {
+        replay
+            .load(&rebuild, &watermarks, &mut report, shutdown, hear)
+            .await?;
+        if report.lacks_states {
+            return Ok(report);
+        }
+        replay.store.mark_states_loaded().await?;
+    }
+    replay
+        .fold(&rebuild, &watermarks, &mut report, shutdown, hear)
+        .await?;
+    if report.partitions.len() < watermarks.len() {
+        return Ok(report);
+    }
+    replay
+        .check(&rebuild, archived_ends, &mut report, shutdown, hear)
+        .await?;
+    if !report.is_unsafe {
+        replay.store.finish_rebuild().await?;
+        report.finished = true;
+    }
+    Ok(report)
+}
+
+impl Replay {
+    async fn watermarks(&self) -> Result<BTreeMap<i32, Watermarks>, Error> {
+        let partitions = self.reader.partition_count().await?;
+        let mut watermarks = BTreeMap::new();
+        for partition in 0..partitions {
+            watermarks.insert(partition, self.reader.watermarks(partition).await?);
+        }
+        Ok(watermarks)
+    }
+
+    /// The rebuild that is under way, or a new one; `None`: nothing was begun, because something is missing.
+    async fn begin(
+        &self,
+        watermarks: &BTreeMap<i32, Watermarks>,
+        report: &mut ReplayReport,
+    ) -> Result<Option<Rebuild>, Error> {
+        let from_archive = self.objects.is_some();
+        if let Some(rebuild) = self.store.rebuild().await? {
+            if rebuild.finished {
+                return Err(wakelog_store::Error::NotEmpty.into());
+            }
+            if rebuild.topic != self.topic || rebuild.from_archive != from_archive {
+                return Err(Error::OtherReplay {
+                    topic: rebuild.topic,
+                    from_archive: rebuild.from_archive,
+                });
+            }
+            return Ok(Some(rebuild));
+        }
+        let covered = match &self.objects {
+            Some(objects) => coverage::newest(objects).await?,
+            None => coverage::Newest::default(),
+        };
+        let mut starts = Vec::new();
+        let mut uncovered = BTreeMap::new();
+        for (partition, marks) in watermarks {
+            match start(*partition, marks, covered.offset(*partition))? {
+                Start::At(start_offset) => starts.push(RebuildStart {
+                    partition: *partition,
+                    start_offset,
+                    last_record_crc: self.crc_before(*partition, start_offset, marks).await?,
+                }),
+                Start::Missing { from, to } => {
+                    uncovered.insert(*partition, (from, to));
+                    report.add(Missing::Records {
+                        partition: *partition,
+                        from,
+                        to,
+                    });
+                }
+            }
+        }
+        if !uncovered.is_empty() {
+            self.name_sessions(&uncovered, report).await?;
+            return Ok(None);
+        }
+        let plan = RebuildPlan {
+            topic: self.topic.clone(),
+            from_archive,
+            incarnation: covered.incarnation,
+            starts,
+        };
+        self.store.begin_rebuild(&plan).await?;
+        Ok(self.store.rebuild().await?)
+    }
+
+    async fn crc_before(
+        &self,
+        partition: i32,
+        offset: i64,
+        marks: &Watermarks,
+    ) -> Result<Option<u32>, Error> {
+        if offset <= marks.low {
+            return Ok(None);
+        }
+        let record = self.reader.record_at(partition, offset - 1).await?;
+        Ok(record.map(|record| record.crc()))
+    }
+
+    /// Folds what the states do not hold, some partitions at a time.
+    async fn fold(
+        &self,
+        rebuild: &Rebuild,
+        watermarks: &BTreeMap<i32, Watermarks>,
+        report: &mut ReplayReport,
+        shutdown: &CancellationToken,
+        hear: &Hear,
+    ) -> Result<(), Error> {
+        // The first error ends the others in order.
+        let stop = shutdown.child_token();
+        let mut tasks = JoinSet::new();
+        let mut waiting = watermarks.iter();
+        let mut first_error = None;
+        loop {
+            while tasks.len() < PARTITIONS_AT_A_TIME
+                && let Some((partition, marks)) = waiting.next()
+            {
+                let task = FoldTask {
+                    replay: self.clone(),
+                    partition: *partition,
+                    to: marks.high,
+                    incarnation: rebuild.incarnation,
+                    stop: stop.clone(),
+                    hear: hear.clone(),
+                };
+                tasks.spawn(task.run());
+            }
+            let Some(ended) = tasks.join_next().await else {
+                break;
+            };
+            let ended = ended.unwrap_or_else(|error| {
+                Err(Error::Bug {
+                    detail: format!("folding a partition ended: {error}"),
+                })
+            });
+            match ended {
+                Ok(Folded::Done(partition)) => report.partitions.push(partition),
+                Ok(Folded::Missing(missing)) => report.add(missing),
+                Err(error) => {
+                    stop.cancel();
+                    let is_cause = first_error.is_none() || matches!(first_error, Some(Error::Interrupted));
+                    if is_cause {
+                        first_error = Some(error);
+                    }
+                }
+            }
+        }
+        report.partitions.sort_by_key(|partition| partition.partition);
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// Names the sessions that may have lost records: those whose newest state is older than what is left of the topic.
+    async fn name_sessions(
+        &self,
+        uncovered: &BTreeMap<i32, (i64, i64)>,
+        report: &mut ReplayReport,
+    ) -> Result<(), Error> {
+        let Some(objects) = &self.objects else {
+            return Ok(());
+        };
+        let mut sessions = listing::Sessions::new(objects);
+        while let Some(listed) = sessions.next().await? {
+            let Some(key) = listed.newest_state() else {
+                continue;
+            };
+            let Ok(archived) = state::read(objects, &self.topic, key).await? else {
+                continue;
+            };
+            let Some((from, to)) = uncovered.get(&archived.partition()) else {
+                continue;
+            };
+            let from = (*from).max(archived.next_offset());
+            if from < *to {
+                report.add(Missing::RecordsOf {
+                    partition: archived.partition(),
+                    session: key.session,
+                    from,
+                    to: *to,
+                });
+            }
+        }
+        Ok(())
+    }
+}
