@@ -1,10 +1,11 @@
 //! Looks at the archive as a whole, for an administrator: whether every segment of the manifest is there and is what it should
-//! be, and which objects nobody records.
+//! be, whether each session has all of its entries, and which objects nobody records.
 //!
 //! | module | decision |
 //! |---|---|
 //! | [`report`] | what it says |
 //! | `segments` | what of the manifest is missing or damaged |
+//! | `holes` | which entries are neither in a segment nor in the hot tail |
 //! | `listing` | the objects that a listing finds, a page at a time |
 //! | `orphans` | which of them nothing records |
 //! | `deletion` | which of those may go, and how |
@@ -13,6 +14,7 @@
 //! Archivers may go on meanwhile: what they record, erase or put while this looks is no difference.
 
 mod deletion;
+mod holes;
 mod kept;
 mod listing;
 mod orphans;
@@ -54,6 +56,7 @@ pub async fn inspect(
 ) -> Result<InspectReport, Error> {
     let mut report = InspectReport::default();
     inspection.check_segments(&mut report, &mut progress).await?;
+    inspection.find_holes(&mut report).await?;
     if inspection.delete_older_than.is_some() {
         inspection.forget_left_behind().await?;
     }

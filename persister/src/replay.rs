@@ -13,7 +13,6 @@
 //! | `batches` | records of a range, decoded ahead of what is folded |
 //! | `skip` | which records a state holds already |
 //! | `fold` | the rest of a partition, as the persister folds it |
-//! | `holes` | which entries are nowhere; pure |
 //! | `check` | whether everything that was archived is there |
 //!
 //! The store is empty when it begins and belongs to no service before it ends. What is interrupted goes on where it stopped:
@@ -24,7 +23,6 @@ mod batches;
 mod check;
 mod coverage;
 mod fold;
-mod holes;
 mod listing;
 mod load;
 pub mod report;

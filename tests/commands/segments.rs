@@ -71,6 +71,7 @@ async fn byte_exact_segments_of_a_data_folder() {
         "objects",
         "missing",
         "damaged",
+        "holes",
         "orphans",
         "deleted",
         "staged",

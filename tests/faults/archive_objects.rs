@@ -139,9 +139,43 @@ async fn archived_is_complete_or_the_object_is_named() {
     assert!(text.contains(key) && text.contains("missing"), "{text}");
     std::fs::write(&path, &good).expect("it is back");
     assert_eq!(findings(&verify(&stack, &[], DONE)), []);
+    a_hole_is_named(&stack, &id, key).await;
     let unknown = uuid::Uuid::new_v4().to_string();
     run(&stack, &["segments", "verify", &unknown], NOT_FOUND);
     stops_and_verifies(&mut stack, "objects");
+}
+
+/// The manifest loses its row of an object: the entries are nowhere, and the object, which now nothing records, is kept.
+async fn a_hole_is_named(stack: &NativeStack, id: &str, key: &str) {
+    let mut database = PgConnection::connect(&stack.database_url())
+        .await
+        .expect("a connection");
+    let lose = "CREATE TABLE lost AS SELECT * FROM agent_session_archive_segments ORDER BY min_entry_seq LIMIT 1;
+                DELETE FROM agent_session_archive_segments USING lost WHERE agent_session_archive_segments.object_key = lost.object_key";
+    sqlx::raw_sql(lose)
+        .execute(&mut database)
+        .await
+        .expect("it is lost");
+    age(&stack.object_path(key), 2);
+    let sessions = [&["--delete"][..], &["--delete", id][..]];
+    for more in sessions {
+        let found = verify(stack, more, DIFFERENCE);
+        let whole = format!("sessions/{id}/");
+        assert_eq!(
+            findings(&found),
+            [pair(&whole, "hole"), pair(key, "orphan")],
+            "{found}"
+        );
+        let detail = found["findings"][0]["detail"].as_str().expect("a detail");
+        assert!(detail.starts_with("entries 1 to 39 "), "{detail}");
+    }
+    let back = "INSERT INTO agent_session_archive_segments SELECT * FROM lost; DROP TABLE lost";
+    sqlx::raw_sql(back)
+        .execute(&mut database)
+        .await
+        .expect("it is back");
+    database.close().await.ok();
+    assert_eq!(findings(&verify(stack, &[], DONE)), []);
 }
 
 /// Invariants put-before-prune, archived-is-complete: what a flush that failed has left is named, and deleted once it is old and

@@ -46,6 +46,8 @@ async fn exactly_once_fold_when_the_database_is_lost_and_the_head_of_the_topic_i
     place.eat_what_is_covered().await;
     place.drop_database().await;
     let rebuilt = place.database("rebuilt").await;
+    let text = place.replay(&rebuilt, &[], "").with(6).text();
+    assert!(text.contains("--from-archive takes what came before"), "{text}");
     let refused = place.replay(&rebuilt, &["--json"], "").with(6).object();
     assert_eq!(
         (&refused["finished"], &refused["missing"][0]["kind"]),

@@ -27,6 +27,8 @@ pub struct InspectReport {
     pub missing: u64,
     /// Segments that are not what they should be.
     pub damaged: u64,
+    /// Ranges of entries that are neither in a segment nor in the hot tail.
+    pub holes: u64,
     /// Objects that nothing records. Those that were deleted or are kept are among them.
     pub orphans: u64,
     /// Orphans that were deleted.
@@ -40,15 +42,17 @@ pub struct InspectReport {
 }
 
 impl InspectReport {
-    /// Whether every segment of the manifest is there and is what it should be. Orphans do no harm.
+    /// Whether every segment of the manifest is there and is what it should be, and every entry in one or in the hot tail.
+    /// Orphans do no harm.
     pub fn is_good(&self) -> bool {
-        self.missing == 0 && self.damaged == 0
+        self.missing == 0 && self.damaged == 0 && self.holes == 0
     }
 
     pub(super) fn add(&mut self, finding: Finding) {
         match finding.what {
             What::Missing => self.missing += 1,
             What::Damaged => self.damaged += 1,
+            What::Hole => self.holes += 1,
             What::Orphan => self.orphans += 1,
             What::Deleted => (self.orphans, self.deleted) = (self.orphans + 1, self.deleted + 1),
             What::Staged => self.staged += 1,
@@ -63,7 +67,7 @@ impl InspectReport {
 /// An object that is not as it should be, or that nothing records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The object.
+    /// The object; for a hole what the session's objects begin with.
     pub key: String,
     /// Its session, if its name says one.
     pub session: Option<SessionId>,
@@ -80,6 +84,8 @@ pub enum What {
     Missing,
     /// It is not what manifest, name or index say.
     Damaged,
+    /// Entries of the session are nowhere.
+    Hole,
     /// Nothing records it.
     Orphan,
     /// Nothing recorded it, and it was deleted.
@@ -96,6 +102,7 @@ impl What {
         match self {
             Self::Missing => "missing",
             Self::Damaged => "damaged",
+            Self::Hole => "hole",
             Self::Orphan => "orphan",
             Self::Deleted => "deleted",
             Self::Staged => "staged",

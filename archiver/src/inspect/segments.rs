@@ -98,8 +98,7 @@ impl Inspection<'_> {
 
     /// The rows of an erased session stay until its objects are gone: those are not missing.
     async fn is_still_recorded(&self, row: &SegmentRow) -> Result<bool, Error> {
-        let tails = self.store.hot_tails(&[row.session]).await?;
-        if tails.iter().any(|tail| tail.erased) {
+        if self.is_erased(row.session).await? {
             return Ok(false);
         }
         Ok(self.store.segment(row.session, &row.key).await?.is_some())

@@ -23,7 +23,7 @@ pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> Result<Exit, 
     let report = source.close(outcome).await?;
     match args.json {
         true => print_json(&shown::json_of(&report))?,
-        false => print(&shown::text_of(&report))?,
+        false => print(&shown::text_of(&report, args.from_archive))?,
     }
     Ok(match report.is_complete() {
         true => Exit::Done,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`rows`] | what goes in and comes out |
 //! | `hot_tails` | what the hot tail still holds of a session, and what of it may go |
+//! | `holes` | which complete entries are nowhere |
 //! | `staging` | a row precedes each PUT |
 //! | `flush` | manifest row and prune in one transaction (put-before-prune) |
 //! | `manifest` | rows of segments: written and read |
@@ -21,6 +22,7 @@ mod coverage;
 mod due;
 mod erasures;
 mod flush;
+mod holes;
 mod hot_tails;
 mod manifest;
 mod orphans;

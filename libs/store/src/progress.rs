@@ -170,7 +170,8 @@ async fn claim_from_holder(
     claimed
 }
 
-/// Terminates what is at the end of the waits: not a rival claim that waits just the same.
+/// Terminates what is at the end of the waits and itself waits for its client: not a rival claim that waits just the same, nor
+/// one that has just got the row.
 async fn terminate_holders(connection: &mut PgConnection, waiting: i32) -> Result<u64, Error> {
     let rows = sqlx::query(
         "WITH RECURSIVE ahead(pid) AS (
@@ -178,8 +179,9 @@ async fn terminate_holders(connection: &mut PgConnection, waiting: i32) -> Resul
              UNION
              SELECT unnest(pg_blocking_pids(ahead.pid)) FROM ahead
          )
-         SELECT pg_terminate_backend(pid, $2) FROM ahead
-         WHERE pid <> $1 AND pid <> pg_backend_pid() AND cardinality(pg_blocking_pids(pid)) = 0",
+         SELECT pg_terminate_backend(pid, $2) FROM ahead JOIN pg_stat_activity AS holder USING (pid)
+         WHERE pid <> $1 AND pid <> pg_backend_pid() AND cardinality(pg_blocking_pids(pid)) = 0
+           AND holder.wait_event_type = 'Client'",
     )
     .bind(waiting)
     .bind(i64::try_from(TERMINATION_BOUND.as_millis()).unwrap_or(i64::MAX))

@@ -4,16 +4,16 @@ use tokio_util::sync::CancellationToken;
 use wakelog_model::SessionId;
 use wakelog_store::{HotTail, Rebuild};
 
-use super::holes::{EntryRange, Step, step};
 use super::load::{ArchivedEnds, tell};
 use super::report::{Missing, ReplayPhase, ReplayReport};
 use super::{Hear, Replay};
 use crate::Error;
 
-/// Sessions, runs and segments that are looked at a time.
+/// Sessions that are looked at a time.
 const SESSIONS: u32 = 200;
-const RUNS: u32 = 1_000;
-const SEGMENTS: u32 = 1_000;
+
+/// Ranges of missing entries that are named of one session.
+const HOLES: usize = 100;
 
 impl Replay {
     pub(super) async fn check(
@@ -94,35 +94,17 @@ impl Replay {
     }
 
     async fn find_holes(&self, tail: &HotTail, report: &mut ReplayReport) -> Result<(), Error> {
-        let (session, last) = (tail.session, tail.last_entry_seq);
-        let mut next = 1;
-        while next <= last {
-            let mut ranges = self.store.hot_runs(session, next, last, RUNS).await?;
-            let segments = self
-                .store
-                .segments_overlapping(session, next, last, SEGMENTS)
-                .await?;
-            // What lies behind the last of a full page is looked at with the next one.
-            let is_full = segments.len() == SEGMENTS as usize;
-            let seen_to = match (is_full, segments.last()) {
-                (true, Some(segment)) => segment.min_entry_seq,
-                _ => u64::MAX,
-            };
-            ranges.retain(|(first, _)| *first <= seen_to);
-            let archived = segments.iter().map(|row| (row.min_entry_seq, row.max_entry_seq));
-            ranges.extend(archived.collect::<Vec<EntryRange>>());
-            next = match step(next, last, &mut ranges) {
-                Step::Held(held) => held,
-                Step::Hole(end) => {
-                    report.add(Missing::Entries {
-                        partition: tail.partition,
-                        session,
-                        first: next,
-                        last: end,
-                    });
-                    end + 1
-                }
-            };
+        let missing = self
+            .store
+            .missing_entries(tail.session, tail.last_entry_seq, HOLES)
+            .await?;
+        for (first, last) in missing {
+            report.add(Missing::Entries {
+                partition: tail.partition,
+                session: tail.session,
+                first,
+                last,
+            });
         }
         Ok(())
     }

@@ -62,7 +62,10 @@ impl FoldTask {
             }
             Some(reason) => return Err(Error::Stopped { partition, reason }),
         }
-        let skip = Skip::of(store, partition, self.incarnation).await?;
+        let skip = match self.replay.objects {
+            Some(_) => Some(Skip::of(store, partition, self.incarnation).await?),
+            None => None,
+        };
         let mut folded = ReplayedPartition {
             partition,
             from: claim.next_offset,
@@ -77,7 +80,9 @@ impl FoldTask {
             let mut batch = batch?;
             check_limit(partition, &mut window, &batch)?;
             folded.records += batch.records.len() as u64;
-            folded.skipped += skip.drop_from(store, &mut batch.records).await?;
+            if let Some(skip) = &skip {
+                folded.skipped += skip.drop_from(store, &mut batch.records).await?;
+            }
             let plan = BatchPlan {
                 topic: &self.replay.topic,
                 partition,

@@ -3,7 +3,9 @@
 use std::pin::Pin;
 
 use futures::{Stream, TryStreamExt as _};
-use wakelog_archive::{ObjectInfo, ObjectName, ObjectStore, SESSIONS_PREFIX, SegmentKey, SnapshotKey};
+use wakelog_archive::{
+    ObjectInfo, ObjectName, ObjectStore, SESSIONS_PREFIX, SegmentKey, SnapshotKey, session_prefix,
+};
 use wakelog_model::SessionId;
 
 use crate::Error;
@@ -57,8 +59,17 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub(super) fn new(objects: &ObjectStore) -> Self {
+        Self::below(objects, SESSIONS_PREFIX)
+    }
+
+    /// The one session.
+    pub(super) fn only(objects: &ObjectStore, session: SessionId) -> Self {
+        Self::below(objects, &session_prefix(session))
+    }
+
+    fn below(objects: &ObjectStore, prefix: &str) -> Self {
         Self {
-            objects: Box::pin(objects.list(SESSIONS_PREFIX, None)),
+            objects: Box::pin(objects.list(prefix, None)),
             open: None,
         }
     }

@@ -140,7 +140,26 @@ impl Replay {
         Ok(())
     }
 
+    /// Looks again where something is missing: archivers may go on, drop a state for a newer one, or delete what was erased.
     async fn load_session(
+        &self,
+        objects: &ObjectStore,
+        listed: Listed,
+        partitions: &BTreeSet<i32>,
+        watermarks: &BTreeMap<i32, Watermarks>,
+    ) -> Result<Loaded, Error> {
+        let session = listed.session;
+        let loaded = self.try_load(objects, listed, partitions, watermarks).await?;
+        if loaded.missing.is_empty() {
+            return Ok(loaded);
+        }
+        match Sessions::only(objects, session).next().await? {
+            Some(listed) => self.try_load(objects, listed, partitions, watermarks).await,
+            None => Ok(Loaded::default()),
+        }
+    }
+
+    async fn try_load(
         &self,
         objects: &ObjectStore,
         listed: Listed,

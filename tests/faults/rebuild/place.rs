@@ -176,6 +176,10 @@ impl Replayed {
         self
     }
 
+    pub(super) fn text(self) -> String {
+        self.stdout
+    }
+
     pub(super) fn object(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).expect("a JSON object")
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 use serde_json::json;
-use wakelog_persister::replay::{ReplayPhase, ReplayProgress, ReplayReport};
+use wakelog_persister::replay::{Missing, ReplayPhase, ReplayProgress, ReplayReport};
 
 use crate::output::Table;
 
@@ -86,7 +86,7 @@ pub(super) fn json_of(report: &ReplayReport) -> serde_json::Value {
     })
 }
 
-pub(super) fn text_of(report: &ReplayReport) -> String {
+pub(super) fn text_of(report: &ReplayReport, from_archive: bool) -> String {
     let mut table = Table::new(&["PARTITION", "FROM", "OFFSET", "RECORDS", "SKIPPED"]);
     for partition in &report.partitions {
         table.row([
@@ -120,6 +120,15 @@ pub(super) fn text_of(report: &ReplayReport) -> String {
             report.missing_count,
             table.render()
         ));
+    }
+    let lost_its_head = report
+        .missing
+        .iter()
+        .any(|missing| matches!(missing, Missing::Records { .. }));
+    if lost_its_head && !from_archive {
+        text.push_str(
+            "\nthe topic has lost its head: --from-archive takes what came before from the archive\n",
+        );
     }
     text.push_str(match (report.finished, report.missing_count) {
         (true, 0) => "\nthe database is built: services may use it\n",

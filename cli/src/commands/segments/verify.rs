@@ -83,6 +83,7 @@ fn json_of(report: &InspectReport) -> Value {
         "objects": report.objects,
         "missing": report.missing,
         "damaged": report.damaged,
+        "holes": report.holes,
         "orphans": report.orphans,
         "deleted": report.deleted,
         "staged": report.staged,
@@ -105,8 +106,8 @@ fn text_of(report: &InspectReport) -> String {
         text = format!("{}\n", table.render());
     }
     text.push_str(&format!(
-        "{} segments with {} bytes: {} missing, {} damaged\n",
-        report.segments, report.object_bytes, report.missing, report.damaged
+        "{} segments with {} bytes: {} missing, {} damaged; {} holes between them and the hot tail\n",
+        report.segments, report.object_bytes, report.missing, report.damaged, report.holes
     ));
     text.push_str(&format!(
         "{} objects: {} that nothing records, of which {} were deleted; {} announced, {} foreign\n",
