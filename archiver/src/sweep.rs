@@ -1,7 +1,8 @@
 //! Looking at all sessions in turn, whatever woke the archiver: what was woken before it ran, or while its group had no
 //! member, is found here.
 
-use std::time::Duration;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use wakelog_model::SessionId;
@@ -16,12 +17,18 @@ use crate::shared::Shared;
 /// all at once.
 const SESSIONS: u32 = 1_000;
 
+/// Finding out how far a partition is covered looks at each of its sessions, so it is left alone for so many times as long as
+/// that took: however many there are, it is a small part of what the database does.
+const REST_OF_COVERAGE: u32 = 100;
+
 /// Where the next sweep goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors {
     tails: Option<SessionId>,
     ended: Option<SessionId>,
     aged: Option<SessionId>,
+    /// When each partition's coverage is looked at next.
+    coverage: HashMap<i32, Instant>,
 }
 
 impl Shared {
@@ -57,7 +64,13 @@ impl Shared {
             hand_on(jobs, Job::Erasure(due.session)).await;
         }
         for partition in partitions {
+            let begun = Instant::now();
+            if cursors.coverage.get(&partition).is_some_and(|due| begun < *due) {
+                continue;
+            }
             self.cover(partition).await?;
+            let rest = begun.elapsed().saturating_mul(REST_OF_COVERAGE);
+            cursors.coverage.insert(partition, begun + rest);
         }
         Ok(())
     }
