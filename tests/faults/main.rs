@@ -11,9 +11,12 @@
 //! | `fence_window` | the persister is far behind while a session is resumed |
 //! | `archive` | an archiver, the object store, an object |
 //! | `archive_objects` | objects of the archive, and records of them: an administrator finds out |
+//! | `store_faults` | the object store answers, and badly |
 //! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
 //! | `lost_log` | the topic itself |
+//!
+//! `holdings` asks the database and the bucket what they hold of a session.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
 
@@ -27,10 +30,12 @@ mod erasure;
 mod fence_window;
 mod frozen_persister;
 mod handovers;
+mod holdings;
 mod lost_log;
 mod relay_failover;
 mod rival_containers;
 mod service_kills;
+mod store_faults;
 
 /// Everything here needs services as processes of their own.
 pub(crate) const RUNS_ON_NATIVE: bool = true;
