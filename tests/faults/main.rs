@@ -11,6 +11,7 @@
 //! | `fence_window` | the persister is far behind while a session is resumed |
 //! | `archive` | an archiver, the object store, an object |
 //! | `archive_objects` | objects of the archive, and records of them: an administrator finds out |
+//! | `archive_resumes` | nothing: resumes are read while the archiver prunes underneath |
 //! | `store_faults` | the object store answers, and badly |
 //! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
@@ -25,6 +26,7 @@ mod support;
 
 mod archive;
 mod archive_objects;
+mod archive_resumes;
 mod engine_outages;
 mod erasure;
 mod fence_window;
