@@ -12,6 +12,7 @@
 //! | `archive` | an archiver, the object store, an object |
 //! | `archive_objects` | objects of the archive, and records of them: an administrator finds out |
 //! | `archive_resumes` | nothing: resumes are read while the archiver prunes underneath |
+//! | `archive_retention` | the topic drops its records |
 //! | `store_faults` | the object store answers, and badly |
 //! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
@@ -27,6 +28,7 @@ mod support;
 mod archive;
 mod archive_objects;
 mod archive_resumes;
+mod archive_retention;
 mod engine_outages;
 mod erasure;
 mod fence_window;
