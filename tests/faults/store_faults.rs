@@ -97,6 +97,17 @@ impl Scene {
         }
     }
 
+    /// Everything goes on until an archiver has tried a request as often as it does, and given up.
+    async fn goes_on_until_given_up(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        let (jobs, failed) = ("wakelog_archiver_jobs_total", "outcome=\"failed\"");
+        while self.of_archivers(jobs, failed).await == 0.0 {
+            self.goes_on().await;
+            assert!(Instant::now() < deadline, "{}: nobody gives up", self.context);
+        }
+        self.goes_on().await;
+    }
+
     /// Nothing was archived, so nothing was pruned.
     async fn hot_tail_keeps_everything(&self) {
         for session in [&self.due, &self.other] {
@@ -179,7 +190,7 @@ async fn put_before_prune_while_the_store_refuses() {
         let mut scene = Scene::begin(outcome).await;
         scene.proxy.set(fault);
         scene.write_what_is_due().await;
-        scene.goes_on_until_met(6).await;
+        scene.goes_on_until_given_up().await;
         scene.hot_tail_keeps_everything().await;
         let label = format!("outcome=\"{outcome}\"");
         let refused = scene.of_archivers("wakelog_archive_requests_total", &label).await;
@@ -204,12 +215,12 @@ async fn archived_is_complete_when_answers_of_puts_are_lost() {
     assert_eq!(orphans, 0, "what is looked for is found");
 }
 
-/// The same for the last step of a large object, which goes up in parts: asked again, the store knows of no such upload.
+/// The same for the last step of a large object, which goes up in parts: it is asked for again, and no job fails for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn archived_is_complete_when_the_end_of_an_upload_in_parts_is_not_answered() {
     // The valve stays shut: all of it goes up at once when a checkpoint comes.
     let mut scene = Scene::with_valve("an upload in parts", 1 << 30).await;
-    scene.proxy.set(Fault::LoseCompletions);
+    scene.proxy.set_for(Fault::LoseCompletions, 1);
     let mut rng = seed::rng(16);
     for _ in 0..8 {
         let mut bytes = vec![0; 3_000_000];
@@ -230,6 +241,8 @@ async fn archived_is_complete_when_the_end_of_an_upload_in_parts_is_not_answered
         object.expect("the object").len()
     });
     assert!(sizes.max() > Some(20_000_000), "none is that large");
+    let (jobs, failed) = ("wakelog_archiver_jobs_total", "outcome=\"failed\"");
+    assert_eq!(scene.of_archivers(jobs, failed).await, 0.0, "a job failed");
     let (_, orphans) = scene.ends_well().await;
     assert_eq!(orphans, 0);
 }
@@ -246,7 +259,7 @@ async fn archived_is_complete_when_nobody_can_look_whether_a_put_happened() {
         !scene.stack.objects(&segments).is_empty()
     })
     .await;
-    scene.goes_on_until_met(10).await;
+    scene.goes_on_until_given_up().await;
     scene.hot_tail_keeps_everything().await;
     scene.due.send(entry(80, 1_000, true)).await;
     scene.due.send(entry(81, 1_000, false)).await;
