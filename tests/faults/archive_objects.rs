@@ -2,6 +2,7 @@
 //! needs and nothing else.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -9,6 +10,7 @@ use sqlx::{Connection as _, PgConnection};
 use wakelog_proto::v1::AckLevel;
 
 use crate::archive::{SEGMENTS, entry, overwrite, until};
+use crate::holdings::Holdings;
 use crate::stops_and_verifies;
 use crate::support::load::Loaded;
 use crate::support::native::{Kind, NativeStack};
@@ -176,6 +178,55 @@ async fn a_hole_is_named(stack: &NativeStack, id: &str, key: &str) {
         .expect("it is back");
     database.close().await.ok();
     assert_eq!(findings(&verify(stack, &[], DONE)), []);
+}
+
+/// Invariant byte-exact: whoever has the objects and the `zstd` tool, and nothing of ours, has the bytes of every entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn byte_exact_by_the_zstd_tool() {
+    let mut stack = NativeStack::prepare().await;
+    stack.up().await;
+    let connection = stack.connect().await;
+    let mut session = Loaded::open(&connection, "zstd", AckLevel::Store).await;
+    session.send_seeded(7, 150).await;
+    // Two parts, more than one frame.
+    session.send(entry(151, 1_500_000, false)).await;
+    session.drain().await;
+    stop(&connection, &session.lifetime).await.expect("an end");
+    let id = session.lifetime.session_id.clone();
+    let written = session.sent.entries.len() as u64;
+    let mut holdings = Holdings::of(&stack, &session).await;
+    until("all of it is archived", async || {
+        holdings.copied_entries(written).await == written && holdings.superseded_rows().await == 0
+    })
+    .await;
+    assert!(stack.stop_all().success());
+
+    let listed = String::from_utf8(run(&stack, &["segments", "ls", &id, "--json"], DONE)).expect("text");
+    let mut entries = 0;
+    for line in listed.lines() {
+        let row: Value = serde_json::from_str(line).expect("a JSON object");
+        let number = |name: &str| row[name].as_u64().expect("a number") as usize;
+        let range = number("min_entry_seq") - 1..number("max_entry_seq");
+        entries += range.len() as u64;
+        let sent = session.sent.entries[range].iter();
+        let sent: Vec<u8> = sent.flat_map(|entry| entry.bytes.to_vec()).collect();
+        let key = row["key"].as_str().expect("a key");
+        let decoded = Command::new("zstd")
+            .args(["-dc", "--"])
+            .arg(stack.object_path(key))
+            .output()
+            .expect("the tool is installed");
+        let said = String::from_utf8_lossy(&decoded.stderr);
+        assert!(decoded.status.success(), "{key}: {said}");
+        assert!(
+            decoded.stdout == sent,
+            "{key}: {} bytes instead of {}",
+            decoded.stdout.len(),
+            sent.len()
+        );
+    }
+    assert!(entries >= written, "{entries} of {written} entries were read");
+    stack.verify();
 }
 
 /// Invariants put-before-prune, archived-is-complete: what a flush that failed has left is named, and deleted once it is old and

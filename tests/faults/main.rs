@@ -11,10 +11,15 @@
 //! | `fence_window` | the persister is far behind while a session is resumed |
 //! | `archive` | an archiver, the object store, an object |
 //! | `archive_objects` | objects of the archive, and records of them: an administrator finds out |
+//! | `archive_resumes` | nothing: resumes are read while the archiver prunes underneath |
+//! | `archive_retention` | the topic drops its records |
+//! | `store_faults` | the object store answers, and badly |
 //! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
 //! | `lost_log` | the topic itself |
 //! | `rebuild` | the whole database, and the head of the topic |
+//!
+//! `holdings` asks the database and the bucket what they hold of a session.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
 
@@ -23,16 +28,20 @@ mod support;
 
 mod archive;
 mod archive_objects;
+mod archive_resumes;
+mod archive_retention;
 mod engine_outages;
 mod erasure;
 mod fence_window;
 mod frozen_persister;
 mod handovers;
+mod holdings;
 mod lost_log;
 mod rebuild;
 mod relay_failover;
 mod rival_containers;
 mod service_kills;
+mod store_faults;
 
 /// Everything here needs services as processes of their own.
 pub(crate) const RUNS_ON_NATIVE: bool = true;

@@ -58,6 +58,16 @@ impl Loaded {
         let lifetime = attach(connection, &session, nonce, bytes::Bytes::new(), true)
             .await
             .expect("a writer takes over");
+        Self::in_lifetime(connection, before, lifetime, nonce).await
+    }
+
+    /// Goes on writing a session in a lifetime that was bound, by an attachment with this nonce or by a resume.
+    pub async fn in_lifetime(
+        connection: &Connection,
+        before: Self,
+        lifetime: LifetimeGrant,
+        nonce: WriterNonce,
+    ) -> Self {
         let writer = writer(connection, &lifetime, nonce, AckLevel::Store)
             .await
             .expect("the writer opens");
@@ -99,15 +109,21 @@ impl Loaded {
         }
     }
 
-    /// Export and resume must both hold what was acknowledged.
-    pub async fn check(&self, connection: &Connection, context: &str) {
+    /// An export must hold what was acknowledged. It leaves the writer alone.
+    pub async fn check_export(&self, connection: &Connection, context: &str) {
         let session = &self.lifetime.session_id;
         let (_, exported) = export(connection, session)
             .await
-            .unwrap_or_else(|error| panic!("{context}: {error}"));
+            .unwrap_or_else(|error| panic!("{context}: export of {session}: {error}"));
         self.sent
             .check(&exported)
             .unwrap_or_else(|wrong| panic!("{context}: export of {session}: {wrong}"));
+    }
+
+    /// Export and resume must both hold what was acknowledged.
+    pub async fn check(&self, connection: &Connection, context: &str) {
+        self.check_export(connection, context).await;
+        let session = &self.lifetime.session_id;
         let request = format!("check-{}", uuid::Uuid::new_v4());
         let (_, resumed) = resume(connection, session, &request)
             .await

@@ -1,13 +1,13 @@
 //! The calls that the tests make, with bounds.
 
 use bytes::Bytes;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tonic::Status;
 use wakelog_client::{Connection, Error, ReceivedBody, Writer, WriterOptions, new_nonce, receive_body};
 use wakelog_model::WriterNonce;
 use wakelog_proto::v1::{
     AckLevel, AttachWriterRequest, DescribeSessionRequest, DescribeSessionResponse, EraseSessionRequest,
-    ExportSessionRequest, LifetimeGrant, OpenSessionRequest, StartAgentSessionRequest,
+    ExportSessionRequest, LifetimeGrant, OpenSessionRequest, SessionsResponse, StartAgentSessionRequest,
     StopAgentSessionRequest,
 };
 
@@ -128,25 +128,56 @@ pub async fn resume(
     session: &str,
     request_id: &str,
 ) -> Result<(LifetimeGrant, Vec<u8>), Error> {
+    let resuming = begin_resume(connection, session, request_id).await?;
+    let lifetime = resuming.lifetime.clone();
+    let body = within("a resume", resuming.body(std::future::ready(()))).await?;
+    Ok((lifetime, body))
+}
+
+/// A resume whose lifetime is bound, and whose body is still to be read.
+pub struct Resuming {
+    pub lifetime: LifetimeGrant,
+    answer: tonic::Streaming<SessionsResponse>,
+}
+
+/// Resumes a session, and reads nothing of its body.
+pub async fn begin_resume(
+    connection: &Connection,
+    session: &str,
+    request_id: &str,
+) -> Result<Resuming, Error> {
     let request = StartAgentSessionRequest {
         container_name: "a test".to_owned(),
         resume_session_id: session.to_owned(),
         request_id: request_id.to_owned(),
         ..Default::default()
     };
-    let receive = async {
+    let begin = async {
         let mut answer = connection
             .sessions()
             .start_agent_session(request)
             .await?
             .into_inner();
         let first = answer.message().await?.expect("a first message");
-        let chunks = answer.map(|message| message.map(|message| message.resume_body.expect("a body")));
+        let lifetime = first.lifetime.expect("a lifetime");
+        Ok(Resuming { lifetime, answer })
+    };
+    within("the bind of a resume", begin).await
+}
+
+impl Resuming {
+    /// Receives the body: its first chunk, and the others once `go_on` is over.
+    pub async fn body(self, go_on: impl Future<Output = ()>) -> Result<Vec<u8>, Error> {
+        let mut answer = self.answer;
+        let first = answer.message().await?.expect("a body");
+        go_on.await;
+        let chunks = stream::iter([Ok(first)])
+            .chain(answer)
+            .map_ok(|message| message.resume_body.expect("a chunk"));
         let mut body = Vec::new();
         receive_body(chunks, &mut body).await?;
-        Ok((first.lifetime.expect("a lifetime"), body))
-    };
-    within("a resume", receive).await
+        Ok(body)
+    }
 }
 
 /// Exports a session.

@@ -70,11 +70,19 @@ impl Kafka {
         self.config().create().expect("an admin client")
     }
 
-    /// Creates a topic as a service would.
+    /// Creates a topic as a service would; it keeps its records for ever.
     pub async fn create_topic(&self, topic: &str, partitions: i32) {
-        let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1))
-            .set("message.timestamp.type", "LogAppendTime")
-            .set("retention.ms", "-1");
+        self.create_topic_with(topic, partitions, &[("retention.ms", "-1")])
+            .await;
+    }
+
+    /// The same with these settings.
+    pub async fn create_topic_with(&self, topic: &str, partitions: i32, settings: &[(&str, &str)]) {
+        let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1))
+            .set("message.timestamp.type", "LogAppendTime");
+        for (name, value) in settings {
+            new = new.set(name, value);
+        }
         let created = self
             .admin()
             .create_topics(&[new], &AdminOptions::new())

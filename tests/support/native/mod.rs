@@ -6,6 +6,7 @@
 //! | [`kafka`] | a broker: started, killed, frozen; what its topics hold |
 //! | [`postgres`] | a server: started, killed; databases |
 //! | [`s3`] | an S3 server: started, killed, frozen; what its bucket holds |
+//! | [`s3_proxy`] | a proxy before the S3 server: slow, refusing, losing answers, cutting bodies |
 //! | [`server`] | the process of an engine |
 //! | [`stall`] | a proxy before the database that goes silent in the middle of a statement's rows |
 //! | [`fleet`] | the services: several of each, started, killed, frozen one by one |
@@ -15,6 +16,7 @@ pub mod fleet;
 pub mod kafka;
 pub mod postgres;
 pub mod s3;
+pub mod s3_proxy;
 pub mod server;
 pub mod stall;
 

@@ -65,6 +65,11 @@ impl S3 {
         signal(name, self.process.pid());
     }
 
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Where it is.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
