@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures Wakelog on a real Kafka and a real PostgreSQL, both started here on free loopback ports in a temporary folder and
-# stopped at the end whatever happens. Writes docs/bench.md and docs/bench/.
+# Measures Wakelog on a real Kafka, a real PostgreSQL and a real S3 server, started here on free loopback ports in a temporary
+# folder and stopped at the end whatever happens. Writes docs/bench.md and docs/bench/.
 # Usage: bench/run.sh [arguments of `wakelog bench`; default: all --out docs]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -48,13 +48,20 @@ scripts/engines/install.sh >&2
 
 # PostgreSQL runs as another user, who has to get into the folder.
 chmod 711 "$DIR"
-kafka=$(free_port) controller=$(free_port) postgres=$(free_port)
+kafka=$(free_port) controller=$(free_port) postgres=$(free_port) s3=$(free_port)
 scripts/engines/kafka.sh "$DIR/kafka" "$kafka" "$controller" >"$DIR/kafka.log" 2>&1 &
 engines+=($!)
 scripts/engines/postgres.sh "$DIR/postgres" "$postgres" >"$DIR/postgres.log" 2>&1 &
 engines+=($!)
+# Keys of this server alone; in the environment, since a command line can be seen by others.
+secret=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+ROOT_ACCESS_KEY=bench ROOT_SECRET_KEY="$secret" scripts/engines/s3.sh "$DIR/s3" "$s3" wakelog >"$DIR/s3.log" 2>&1 &
+engines+=($!)
 wait_for kafka "$kafka" "${engines[0]}"
 wait_for postgres "$postgres" "${engines[1]}"
+wait_for s3 "$s3" "${engines[2]}"
 
 if [ $# -eq 0 ]; then set -- all --out docs; fi
-target/release/wakelog bench "$@" --brokers "127.0.0.1:$kafka" --database-url "postgres://wakelog@127.0.0.1:$postgres/postgres"
+WAKELOG_S3_SECRET_KEY="$secret" target/release/wakelog bench "$@" --brokers "127.0.0.1:$kafka" \
+  --database-url "postgres://wakelog@127.0.0.1:$postgres/postgres" \
+  --s3-endpoint "http://127.0.0.1:$s3" --s3-bucket wakelog --s3-access-key bench

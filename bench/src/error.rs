@@ -20,6 +20,12 @@ pub enum Error {
     /// The broker refused something of the benchmark's own.
     #[error("the broker: {0}")]
     Kafka(#[from] rdkafka::error::KafkaError),
+    /// The bucket, as the services reach it.
+    #[error(transparent)]
+    Archive(#[from] wakelog_archive::Error),
+    /// The object store refused something of the benchmark's own.
+    #[error("the object store")]
+    Objects(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A client of the services.
     #[error(transparent)]
     Client(Box<wakelog_client::Error>),
@@ -50,6 +56,9 @@ pub enum Error {
         /// For how long.
         seconds: u64,
     },
+    /// Results of an earlier run can't be read, so they can't be kept.
+    #[error("results of an earlier run: {0}")]
+    Results(String),
     /// A plot could not be drawn.
     #[error("a plot: {0}")]
     Plot(String),
@@ -59,6 +68,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn objects(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Objects(error.into())
+    }
+
     pub(crate) fn io(what: impl Into<String>, error: io::Error) -> Self {
         Self::Io {
             what: what.into(),

@@ -4,11 +4,15 @@
 //! |---|---|
 //! | [`options`] | what is measured, where, and how long |
 //! | `stage` | a topic, a database and a folder of the benchmark's own |
+//! | `bucket` | a part of a bucket of the benchmark's own |
 //! | `service` | a service as a process of its own: started, waited for, its memory read, stopped |
 //! | `pipeline` | the services of a stage, and sessions in them |
 //! | [`text`] | the payload: seeded, and it compresses as transcripts do |
 //! | `records` | entries as the records that ingest makes of them |
-//! | `unary`, `resumed` | one commit, one resume |
+//! | `recordings` | session files that a real agent wrote |
+//! | `log` | entries straight into the log, and the wait until they are in the hot tail |
+//! | `manifest` | what has moved to the archive, and what has not |
+//! | `unary`, `resumed` | one commit, one resume or export |
 //! | `baseline` | what the engines do without Wakelog |
 //! | [`measures`] | one file per measure |
 //! | [`stats`] | medians, percentiles, ratios |
@@ -18,10 +22,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod baseline;
+mod bucket;
 pub mod error;
+mod log;
+mod manifest;
 pub mod measures;
 pub mod options;
 mod pipeline;
+mod recordings;
 mod records;
 pub mod report;
 mod resumed;
@@ -53,9 +61,9 @@ pub async fn run(
     progress: Progress<'_>,
     stop: &CancellationToken,
 ) -> Result<Report, Error> {
-    options.check()?;
+    options.check(measures)?;
     let mut report = Report {
-        machine: machine(options).await?,
+        machines: vec![machine(options, measures).await?],
         figures: Vec::new(),
         growth: Vec::new(),
         memory: Vec::new(),
@@ -67,7 +75,7 @@ pub async fn run(
             options,
             progress,
         };
-        let stage = Stage::set_up(options).await?;
+        let stage = Stage::set_up(options, *measure).await?;
         let outcome = tokio::select! {
             outcome = Box::pin(on_stage(&run, &stage)) => outcome,
             () = stop.cancelled() => Err(Error::Interrupted),
@@ -80,8 +88,8 @@ pub async fn run(
         report
             .memory
             .extend(peaks.into_iter().map(|(service, peak_bytes)| Memory {
-                measure: measure.name(),
-                service,
+                measure: measure.name().into(),
+                service: service.into(),
                 peak_bytes,
                 met: peak_bytes < MEMORY_GOAL,
             }));
@@ -96,17 +104,22 @@ async fn on_stage(run: &Run<'_>, stage: &Stage) -> Result<(Found, BTreeMap<&'sta
     Ok((found, pipeline.stop().await?))
 }
 
-async fn machine(options: &Options) -> Result<Machine, Error> {
+async fn machine(options: &Options, measures: &[Measure]) -> Result<Machine, Error> {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().and_then(|load| load.parse().ok());
     let mut connection = sqlx::PgConnection::connect(&options.database_url).await?;
     let postgres = sqlx::query_scalar("SHOW server_version")
         .fetch_one(&mut connection)
         .await?;
+    let day = sqlx::query_scalar("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD')")
+        .fetch_one(&mut connection)
+        .await?;
     connection.close().await?;
     Ok(Machine {
+        measures: measures.iter().map(|measure| measure.name().into()).collect(),
+        day: Some(day),
         processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        load_before: load.unwrap_or(f64::NAN),
+        load_before: load,
         postgres,
         rounds: options.rounds,
         scale: options.scale,

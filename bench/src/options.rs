@@ -22,17 +22,32 @@ pub enum Measure {
     Growth,
     /// From the call to the first byte of the body, on an idle pipeline.
     Barrier,
+    /// The archiver on a backlog beside raw PUTs of the same objects.
+    Archive,
+    /// Stored bytes per byte of an entry, in the hot tail and in the archive.
+    Stored,
+    /// A resume of a body of which half is in segments, beside raw reads of the same bytes.
+    Spliced,
+    /// A resume with a long archived history behind it, beside one without.
+    History,
+    /// An agent that never writes a checkpoint: what the safety valve does.
+    Valve,
 }
 
 impl Measure {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
         Self::Commits,
         Self::Unary,
         Self::Persist,
         Self::Resume,
         Self::Growth,
         Self::Barrier,
+        Self::Archive,
+        Self::Stored,
+        Self::Spliced,
+        Self::History,
+        Self::Valve,
     ];
 
     /// Its name, as on the command line and in the results.
@@ -44,7 +59,20 @@ impl Measure {
             Self::Resume => "resume",
             Self::Growth => "growth",
             Self::Barrier => "barrier",
+            Self::Archive => "archive",
+            Self::Stored => "stored",
+            Self::Spliced => "spliced",
+            Self::History => "history",
+            Self::Valve => "valve",
         }
+    }
+
+    /// Whether it can't do without an object store.
+    pub fn needs_archive(self) -> bool {
+        matches!(
+            self,
+            Self::Archive | Self::Stored | Self::Spliced | Self::History | Self::Valve
+        )
     }
 }
 
@@ -74,6 +102,9 @@ pub struct Options {
     pub brokers: String,
     /// A PostgreSQL server, by the URL of one of its databases. The benchmark makes a database of its own there.
     pub database_url: String,
+    /// A bucket, which must exist, for the measures that need one; objects are put below a prefix of the benchmark's own, and
+    /// deleted again.
+    pub archive: Option<wakelog_archive::Options>,
     /// Further librdkafka settings.
     pub kafka: BTreeMap<String, String>,
     /// Replicas of the topics.
@@ -88,12 +119,18 @@ pub struct Options {
 
 impl Options {
     /// Refuses what could not work.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self, measures: &[Measure]) -> Result<(), Error> {
         if self.rounds == 0 {
             return Err(Error::Options("at least one round must count".to_owned()));
         }
         if !(0.001..=100.0).contains(&self.scale) {
             return Err(Error::Options("the scale is 0.001 to 100".to_owned()));
+        }
+        let homeless = measures.iter().find(|measure| measure.needs_archive());
+        if let (Some(measure), None) = (homeless, &self.archive) {
+            return Err(Error::Options(format!(
+                "{measure} needs an object store, and no bucket is named"
+            )));
         }
         Ok(())
     }
@@ -104,13 +141,14 @@ impl Options {
     }
 }
 
-// By hand: the URL and a setting may hold a password.
+// By hand: the URL and a setting may hold a password; the bucket's options hide their keys themselves.
 impl fmt::Debug for Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Options")
             .field("program", &self.program)
             .field("brokers", &self.brokers)
+            .field("archive", &self.archive)
             .field("kafka", &self.kafka.keys())
             .field("rounds", &self.rounds)
             .field("scale", &self.scale)
@@ -128,6 +166,7 @@ mod tests {
             program: PathBuf::new(),
             brokers: String::new(),
             database_url: "postgres://user:secret@host/db".to_owned(),
+            archive: None,
             kafka: BTreeMap::from([("sasl.password".to_owned(), "secret".to_owned())]),
             replication: 1,
             rounds: 5,
@@ -156,22 +195,41 @@ mod tests {
 
     #[test]
     fn what_could_not_work_is_refused() {
-        assert!(options().check().is_ok());
+        assert!(options().check(&[Measure::Commits]).is_ok());
         assert!(
             Options {
                 rounds: 0,
                 ..options()
             }
-            .check()
+            .check(&[])
             .is_err()
         );
         for scale in [0.0, -1.0, f64::NAN, 1e6] {
-            assert!(Options { scale, ..options() }.check().is_err());
+            assert!(Options { scale, ..options() }.check(&[]).is_err());
         }
     }
 
     #[test]
+    fn a_measure_of_the_archive_is_refused_without_a_bucket() {
+        let measures = [Measure::Commits, Measure::Stored];
+        let refusal = options().check(&measures).unwrap_err().to_string();
+        assert!(refusal.starts_with("stored needs an object store"), "{refusal}");
+        let archive = Some(wakelog_archive::Options::new("region", "bucket"));
+        assert!(Options { archive, ..options() }.check(&measures).is_ok());
+    }
+
+    #[test]
     fn no_secret_is_printed() {
-        assert!(!format!("{:?}", options()).contains("secret"));
+        let archive = wakelog_archive::Options {
+            access_key: Some("key".to_owned()),
+            secret_key: Some("secret".to_owned()),
+            ..wakelog_archive::Options::new("region", "bucket")
+        };
+        let options = Options {
+            archive: Some(archive),
+            ..options()
+        };
+        assert!(!format!("{options:?}").contains("secret\""));
+        assert!(!format!("{options:?}").contains("user:secret"));
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct HeldSession {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Starts all three services.
+    /// Starts the services that every measure has: all but the archiver.
     pub(crate) async fn start(options: &Options, stage: &'a Stage) -> Result<Self, Error> {
         let mut pipeline = Self {
             stage,
@@ -50,7 +50,20 @@ impl<'a> Pipeline<'a> {
     }
 
     pub(crate) async fn start_service(&mut self, kind: Kind) -> Result<(), Error> {
-        let service = Service::start(&self.program, self.stage, kind).await?;
+        self.start_with(kind, &[]).await
+    }
+
+    /// Starts the archiver; with `valve_bytes` of deltas after the last checkpoint that may stay in the hot tail.
+    pub(crate) async fn start_archiver(&mut self, valve_bytes: Option<u64>) -> Result<(), Error> {
+        let arguments: Vec<String> = valve_bytes
+            .into_iter()
+            .flat_map(|bytes| ["--archive-valve-bytes".to_owned(), bytes.to_string()])
+            .collect();
+        self.start_with(Kind::Archiver, &arguments).await
+    }
+
+    async fn start_with(&mut self, kind: Kind, arguments: &[String]) -> Result<(), Error> {
+        let service = Service::start(&self.program, self.stage, kind, arguments).await?;
         self.running.insert(kind, service);
         Ok(())
     }
@@ -63,6 +76,17 @@ impl<'a> Pipeline<'a> {
             *most = (*most).max(peak.unwrap_or_default());
         }
         Ok(())
+    }
+
+    /// Uploads that the running archiver has sent, repeats and parts of large objects included.
+    pub(crate) async fn archiver_puts(&self) -> Result<f64, Error> {
+        let archiver = self.service(Kind::Archiver)?;
+        let requests = "wakelog_archive_requests_total";
+        let whole = archiver.labelled_counter(requests, "operation=\"put\"").await?;
+        let parts = archiver
+            .labelled_counter(requests, "operation=\"upload_part\"")
+            .await?;
+        Ok(whole + parts)
     }
 
     /// Stops what runs. Returns the most memory that each service has had.
@@ -111,6 +135,19 @@ impl<'a> Pipeline<'a> {
             true => Ok(held),
             false => Err(Error::Wrong("some partition gets no sessions".to_owned())),
         }
+    }
+
+    /// Opens so many sessions, on whatever partitions, and attaches a writer to each.
+    pub(crate) async fn hold_some(
+        &self,
+        connection: &Connection,
+        count: usize,
+    ) -> Result<Vec<HeldSession>, Error> {
+        let mut held = Vec::with_capacity(count);
+        for _ in 0..count {
+            held.push(self.hold_session(connection).await?);
+        }
+        Ok(held)
     }
 
     /// Opens one session and attaches a writer.

@@ -1,10 +1,10 @@
-//! Resuming a session, as a container does.
+//! Resuming a session, as a container does, and exporting one.
 
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt as _;
 use wakelog_client::{Connection, new_nonce, receive_body};
-use wakelog_proto::v1::StartAgentSessionRequest;
+use wakelog_proto::v1::{ExportSessionRequest, StartAgentSessionRequest};
 
 use crate::Error;
 
@@ -44,4 +44,16 @@ pub(crate) async fn resume(connection: &Connection, session: &str) -> Result<Res
         whole: started.elapsed(),
         length: body.length,
     })
+}
+
+/// Exports the session and drops the bytes once they are checked. Returns how long it took, and how many they were.
+pub(crate) async fn export(connection: &Connection, session: &str) -> Result<(Duration, u64), Error> {
+    let request = ExportSessionRequest {
+        session_id: session.to_owned(),
+    };
+    let started = Instant::now();
+    let messages = connection.sessions().export_session(request).await?.into_inner();
+    let chunks = messages.map_ok(|message| message.resume_body.unwrap_or_default());
+    let body = receive_body(chunks, tokio::io::sink()).await?;
+    Ok((started.elapsed(), body.length))
 }

@@ -28,6 +28,7 @@ pub(crate) enum Kind {
     Ingest,
     Persister,
     Reconstructor,
+    Archiver,
 }
 
 impl Kind {
@@ -36,6 +37,7 @@ impl Kind {
             Self::Ingest => "ingest",
             Self::Persister => "persister",
             Self::Reconstructor => "reconstructor",
+            Self::Archiver => "archiver",
         }
     }
 
@@ -44,6 +46,7 @@ impl Kind {
             Self::Ingest => "ingest",
             Self::Persister => "persist",
             Self::Reconstructor => "reconstruct",
+            Self::Archiver => "archive",
         }
     }
 }
@@ -58,8 +61,13 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts the process and waits until it says that it is ready.
-    pub(crate) async fn start(program: &std::path::Path, stage: &Stage, kind: Kind) -> Result<Self, Error> {
+    /// Starts the process, with further arguments, and waits until it says that it is ready.
+    pub(crate) async fn start(
+        program: &std::path::Path,
+        stage: &Stage,
+        kind: Kind,
+        arguments: &[String],
+    ) -> Result<Self, Error> {
         let (grpc, http) = (free_port()?, free_port()?);
         let log = stage.path(&format!("{}.log", kind.name()));
         let output = std::fs::File::create(&log).map_err(|error| Error::io("a service's log", error))?;
@@ -70,6 +78,7 @@ impl Service {
             .arg(kind.subcommand())
             .args(["--http-listen", &format!("127.0.0.1:{http}")])
             .args(["--listen", &format!("127.0.0.1:{grpc}")])
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::from(output))
@@ -101,17 +110,31 @@ impl Service {
 
     /// The most memory that it has had, in bytes; `None` where the system does not say.
     pub(crate) fn peak_memory(&self) -> Option<u64> {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that it has now, in bytes; `None` where the system does not say.
+    pub(crate) fn resident_memory(&self) -> Option<u64> {
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, field: &str) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
-        peak_of_status(&status)
+        bytes_of_status(&status, field)
     }
 
     /// One of its counters, summed over its labels; 0 if it does not have it yet.
     pub(crate) async fn counter(&self, name: &str) -> Result<f64, Error> {
+        self.labelled_counter(name, "").await
+    }
+
+    /// The same, of the lines alone that have a label, written `name="value"`.
+    pub(crate) async fn labelled_counter(&self, name: &str, label: &str) -> Result<f64, Error> {
         let page = self
             .get("/metrics")
             .await
             .map_err(|error| self.failed(error.to_string()))?;
-        Ok(counter_of_page(&page, name))
+        Ok(counter_of_page(&page, name, label))
     }
 
     /// Asks it to stop and waits for its end. Returns the most memory that it has had.
@@ -187,18 +210,18 @@ fn free_port() -> Result<u16, Error> {
         .map_err(|error| Error::io("a free port", error))
 }
 
-/// `VmHWM` of a `/proc/PID/status`, in bytes.
-fn peak_of_status(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+/// A field of a `/proc/PID/status`, in bytes.
+fn bytes_of_status(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
 
-/// A counter of a Prometheus page, summed over its labels.
-fn counter_of_page(page: &str, name: &str) -> f64 {
+/// A counter of a Prometheus page, summed over the lines that have the label; all of them have the empty one.
+fn counter_of_page(page: &str, name: &str, label: &str) -> f64 {
     page.lines()
         .filter_map(|line| line.strip_prefix(name))
-        .filter(|rest| rest.starts_with([' ', '{']))
+        .filter(|rest| rest.starts_with([' ', '{']) && rest.contains(label))
         .filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok())
         .sum()
 }
@@ -208,17 +231,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peak_is_read_in_bytes() {
+    fn memory_is_read_in_bytes() {
         let status = "Name:\twakelog\nVmPeak:\t  900 kB\nVmHWM:\t   88 kB\nVmRSS:\t  12 kB\n";
-        assert_eq!(peak_of_status(status), Some(88 * 1024));
-        assert_eq!(peak_of_status("Name:\tkernel thread\n"), None);
+        assert_eq!(bytes_of_status(status, "VmHWM:"), Some(88 * 1024));
+        assert_eq!(bytes_of_status(status, "VmRSS:"), Some(12 * 1024));
+        assert_eq!(bytes_of_status("Name:\tkernel thread\n", "VmHWM:"), None);
     }
 
     #[test]
     fn a_counter_is_summed_over_its_labels_and_no_other_is_taken_for_it() {
         let page = "# TYPE a_total counter\na_total{x=\"1\"} 3\na_total{x=\"2\"} 4\na_total_of_b 9\n\nb 2\n";
-        assert_eq!(counter_of_page(page, "a_total"), 7.0);
-        assert_eq!(counter_of_page(page, "b"), 2.0);
-        assert_eq!(counter_of_page(page, "c"), 0.0);
+        assert_eq!(counter_of_page(page, "a_total", ""), 7.0);
+        assert_eq!(counter_of_page(page, "b", ""), 2.0);
+        assert_eq!(counter_of_page(page, "c", ""), 0.0);
+        assert_eq!(counter_of_page(page, "a_total", "x=\"2\""), 4.0);
     }
 }

@@ -14,7 +14,8 @@ use tempfile::TempDir;
 use url::Url;
 use wakelog_store::Store;
 
-use crate::{Error, Options};
+use crate::bucket::Bucket;
+use crate::{Error, Measure, Options};
 
 /// Partitions of the topic, and so workers of the persister.
 pub(crate) const PARTITIONS: i32 = 8;
@@ -33,6 +34,8 @@ pub(crate) struct Stage {
     pub(crate) raw_stream: wakelog_stream::Options,
     /// The services' database.
     pub(crate) database_url: String,
+    /// The stage's part of the bucket; there if its measure needs one.
+    pub(crate) bucket: Option<Bucket>,
     /// What callers say who they are.
     pub(crate) caller_token: String,
     name: String,
@@ -42,7 +45,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Makes topics, database, secrets and the configuration of the services.
-    pub(crate) async fn set_up(options: &Options) -> Result<Self, Error> {
+    pub(crate) async fn set_up(options: &Options, measure: Measure) -> Result<Self, Error> {
         let name = format!("wakelog_bench_{}", random_hex(6));
         let stream = |topic: String| {
             let mut stream = wakelog_stream::Options::new(&options.brokers, topic);
@@ -56,7 +59,10 @@ impl Stage {
         let mut database_url = Url::parse(&options.database_url).map_err(wrong)?;
         database_url.set_path(&format!("/{name}"));
         let folder = tempfile::tempdir().map_err(|error| Error::io("a temporary folder", error))?;
+        // The services of the other measures know no archive.
+        let archive = options.archive.clone().filter(|_| measure.needs_archive());
         let stage = Self {
+            bucket: archive.map(|archive| Bucket::new(archive, &name)),
             stream: stream(name.clone()),
             raw_stream: stream(format!("{name}.raw")),
             database_url: database_url.into(),
@@ -102,6 +108,9 @@ impl Stage {
         settings.insert("database_url".to_owned(), text(&self.database_url));
         settings.insert("topic".to_owned(), text(&self.stream.topic));
         settings.insert("group".to_owned(), text(&self.stream.group));
+        if let Some(bucket) = &self.bucket {
+            bucket.add_to(&mut settings);
+        }
         settings.insert("token_key_file".to_owned(), path("token-key"));
         settings.insert("caller_token_file".to_owned(), path("callers"));
         let kafka = options
@@ -126,6 +135,13 @@ impl Stage {
             .await?)
     }
 
+    /// The stage's part of the bucket, for a measure that needs one.
+    pub(crate) fn bucket(&self) -> Result<&Bucket, Error> {
+        self.bucket
+            .as_ref()
+            .ok_or_else(|| Error::Wrong("the stage of this measure has no bucket".to_owned()))
+    }
+
     /// Drops everything. What can't be dropped is said and left: the figures are right all the same.
     pub(crate) async fn tear_down(self) {
         if let Err(error) = self.drop_database().await {
@@ -133,6 +149,16 @@ impl Stage {
         }
         if let Err(error) = self.drop_topics().await {
             eprintln!("topic {} could not be deleted: {error}", self.stream.topic);
+        }
+        if let Err(error) = self.drop_objects().await {
+            eprintln!("objects below {} could not be deleted: {error}", self.name);
+        }
+    }
+
+    async fn drop_objects(&self) -> Result<(), Error> {
+        match &self.bucket {
+            Some(bucket) => bucket.empty().await,
+            None => Ok(()),
         }
     }
 

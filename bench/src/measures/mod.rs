@@ -1,11 +1,16 @@
 //! One file per measure. Each runs its rounds and says what it found; the first round is a warm-up and does not count.
 
+pub(crate) mod archive;
 pub(crate) mod barrier;
 pub(crate) mod commits;
 pub(crate) mod growth;
+pub(crate) mod history;
 pub(crate) mod persist;
 pub(crate) mod resume;
+pub(crate) mod spliced;
+pub(crate) mod stored;
 pub(crate) mod unary;
+pub(crate) mod valve;
 
 use std::time::Duration;
 
@@ -50,6 +55,11 @@ impl Run<'_> {
             Measure::Resume => resume::measure(self, pipeline).await,
             Measure::Growth => growth::measure(self, pipeline).await,
             Measure::Barrier => barrier::measure(self, pipeline).await,
+            Measure::Archive => Box::pin(archive::measure(self, pipeline)).await,
+            Measure::Stored => Box::pin(stored::measure(self, pipeline)).await,
+            Measure::Spliced => Box::pin(spliced::measure(self, pipeline)).await,
+            Measure::History => Box::pin(history::measure(self, pipeline)).await,
+            Measure::Valve => Box::pin(valve::measure(self, pipeline)).await,
         }
     }
 }

@@ -139,6 +139,6 @@ async fn progress(pool: &PgPool) -> Result<i64, Error> {
 }
 
 /// Both sides start with nothing to be written back. Only some roles may ask for it; without it the figures are noisier.
-async fn checkpoint(pool: &PgPool) {
+pub(super) async fn checkpoint(pool: &PgPool) {
     sqlx::query("CHECKPOINT").execute(pool).await.ok();
 }

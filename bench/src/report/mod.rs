@@ -3,22 +3,29 @@
 //! | module | decision |
 //! |---|---|
 //! | [`json`] | one object a line, stable names |
+//! | [`merge`] | results of an earlier run, as far as they were not measured anew |
 //! | [`page`] | the table, and the page with the figures and the plots |
 //! | [`plot`] | the plots |
 
 pub mod json;
+pub mod merge;
 pub mod page;
 pub mod plot;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use crate::stats::{median, median_ratio};
 
 /// Peak memory of each service process, at most, in bytes.
 pub const MEMORY_GOAL: u64 = 100 * 1024 * 1024;
 
+/// A name: one that is written here, or one that was read.
+pub type Name = Cow<'static, str>;
+
 /// What a figure should come to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub enum Goal {
     /// Ours divided by the baseline's, at least.
@@ -30,7 +37,7 @@ pub enum Goal {
 }
 
 /// One side of a figure: a value of each round.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     /// The median of the rounds.
     pub median: f64,
@@ -48,14 +55,14 @@ impl Side {
 }
 
 /// One figure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The measure that it belongs to.
-    pub measure: &'static str,
+    pub measure: Name,
     /// What it is.
-    pub what: &'static str,
+    pub what: Name,
     /// Its unit.
-    pub unit: &'static str,
+    pub unit: Name,
     /// What the baseline came to; absent if there is none.
     pub baseline: Option<Side>,
     /// What Wakelog came to.
@@ -109,9 +116,9 @@ impl Figure {
             Goal::AtMost(most) => ours.median <= most,
         });
         Self {
-            measure,
-            what,
-            unit,
+            measure: measure.into(),
+            what: what.into(),
+            unit: unit.into(),
             baseline: baseline.map(Side::new),
             ours,
             ratio,
@@ -122,7 +129,7 @@ impl Figure {
 }
 
 /// A session at one size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GrowthPoint {
     /// Bytes of the session's body.
     pub body_bytes: u64,
@@ -137,12 +144,12 @@ pub struct GrowthPoint {
 }
 
 /// The most memory that a service process had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// During which measure.
-    pub measure: &'static str,
+    pub measure: Name,
     /// Which service.
-    pub service: &'static str,
+    pub service: Name,
     /// Its `VmHWM`, in bytes.
     pub peak_bytes: u64,
     /// Whether that is below 100 MB.
@@ -160,13 +167,20 @@ pub struct Curve {
     pub values: Vec<f64>,
 }
 
-/// Where it was measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Where and when some measures were run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
+    /// The measures. Results that were written before they were named have none here until they are read.
+    #[serde(default)]
+    pub measures: Vec<Name>,
+    /// The day, by the database's clock in UTC, YYYY-MM-DD; `None`: nobody wrote it down.
+    #[serde(default)]
+    pub day: Option<String>,
     /// Processors.
     pub processors: usize,
-    /// Load average over a minute before the first measure, when the engines were idle; others' work, that is.
-    pub load_before: f64,
+    /// Load average over a minute before the first measure, when the engines were idle; others' work, that is. `None`: the
+    /// system does not say.
+    pub load_before: Option<f64>,
     /// The database server's version.
     pub postgres: String,
     /// Rounds that count.
@@ -178,10 +192,10 @@ pub struct Machine {
 }
 
 /// Everything that was measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// Where.
-    pub machine: Machine,
+    /// Where and when: once for each run that measured some of it.
+    pub machines: Vec<Machine>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// A session as it grows.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Figure, Goal, MEMORY_GOAL, Report};
+use super::{Figure, Goal, MEMORY_GOAL, Machine, Report};
 
 /// The headings of [`figure_rows`].
 pub const FIGURE_HEADINGS: [&str; 7] = ["measure", "figure", "baseline", "Wakelog", "ratio", "goal", "met"];
@@ -11,7 +11,7 @@ pub const FIGURE_HEADINGS: [&str; 7] = ["measure", "figure", "baseline", "Wakelo
 pub fn figure_rows(report: &Report) -> Vec<[String; 7]> {
     let figures = report.figures.iter().map(|figure| {
         [
-            figure.measure.to_owned(),
+            figure.measure.to_string(),
             format!("{}, {}", figure.what, figure.unit),
             figure
                 .baseline
@@ -27,7 +27,7 @@ pub fn figure_rows(report: &Report) -> Vec<[String; 7]> {
             met(figure.met),
         ]
     });
-    let services = ["ingest", "persister", "reconstructor"];
+    let services = ["ingest", "persister", "reconstructor", "archiver"];
     let memory = services.into_iter().filter_map(|service| {
         let most = report
             .memory
@@ -50,15 +50,11 @@ pub fn figure_rows(report: &Report) -> Vec<[String; 7]> {
 /// A Markdown page with the figures; `plots` are paths relative to it.
 pub fn markdown(report: &Report, plots: &[String]) -> String {
     let mut page = String::from(INTRODUCTION);
-    let machine = &report.machine;
-    // Writing to a text does not fail.
-    write!(
-        page,
-        "\nMeasured on {} processors; load average before it started: {:.1}; PostgreSQL {}, Apache Kafka with one broker; \
-         {} rounds after a warm-up; scale {}; seed {}.\n\n",
-        machine.processors, machine.load_before, machine.postgres, machine.rounds, machine.scale, machine.seed
-    )
-    .ok();
+    page.push('\n');
+    for machine in &report.machines {
+        page.push_str(&machine_line(machine));
+    }
+    page.push('\n');
     table(&mut page, &FIGURE_HEADINGS, figure_rows(report));
     if !report.growth.is_empty() {
         page.push_str("\n## A session as it grows\n\n");
@@ -91,13 +87,15 @@ pub fn markdown(report: &Report, plots: &[String]) -> String {
 const INTRODUCTION: &str = "\
 # Benchmarks
 
-Written by `bench/run.sh`, which installs Apache Kafka and PostgreSQL, builds the release binary without the embedded engines,
-starts both engines in a temporary folder, runs `wakelog bench all` and writes this page, `bench/results.json` and the plots.
-On engines of your own: `wakelog bench all --brokers HOST:PORT --database-url URL`; it makes a topic and a database of its own
-and drops them.
+Written by `bench/run.sh`, which installs Apache Kafka, PostgreSQL and VersityGW (an S3 server on a folder), builds the release
+binary without the embedded engines, starts the engines in a temporary folder, runs `wakelog bench all` and writes this page,
+`bench/results.json` and the plots. `bench/run.sh MEASURE --out docs` runs one measure and keeps what is there of the others.
+On engines of your own: `wakelog bench all --brokers HOST:PORT --database-url URL --s3-endpoint URL --s3-bucket NAME`, with the
+keys in `WAKELOG_S3_ACCESS_KEY` and `WAKELOG_S3_SECRET_KEY`; it makes a topic and a database of its own and puts objects below a
+prefix of its own, and drops them.
 
-Everything runs on one machine: the broker, the database, the three services as processes of their own, and the benchmark
-itself. So each figure is taken beside what the engines do without Wakelog, baseline and Wakelog in turn, and the ratio is the
+Everything runs on one machine: the broker, the database, the object store, the services as processes of their own, and the
+benchmark itself. So each figure is taken beside what the engines do without Wakelog, baseline and Wakelog in turn, and the ratio is the
 median over the rounds of Wakelog's value divided by the baseline's. The first round does not count. Absolute values are this
 machine's.
 
@@ -114,10 +112,46 @@ machine's.
 - **growth**: one session from 1 to 100 MB; at each size a window of single appends, and resumes.
 - **barrier**: resumes of small sessions, one at a time on an idle pipeline, from the call to the first byte of the body: this is
   authorise, look up, publish the bind, have it folded, read.
+- **archive**: an archiver that is started on 200 MB of superseded entries in 32 sessions, from its first recorded segment, which
+  does not count, to its last; it reads and checks the rows, compresses, puts, asks for what was put, records and prunes. Beside
+  zstd (the same level, frames of 1 MiB) and a `PUT` of the same bytes, and beside a `PUT` of the very objects, read back from
+  the bucket: two at a time as the archiver, SHA-256 and its check by the server in all of them, no `HEAD`.
+- **stored**: bytes stored for a byte of an entry. Hot tail: by how much the table of entries has grown after `VACUUM`, its
+  indexes included; beside rows of session, number and bytes, which the database compresses as it likes. Archive: the objects that
+  the bucket lists; beside one zstd file of level 3 for each session. Recorded sessions: the twelve small session files of
+  `tests/fixtures/omp`, 20 times each, a line an entry; the session of 50 MB is the payload above. One round: sizes do not vary.
+- **spliced**: a body of 100 MB whose first half the valve has moved to the archive. Beside `GET`s of the objects, three at a time,
+  and then a streamed `SELECT` of the rows. The memory is the reconstructor's peak after all rounds, less what it had when it had
+  just started.
+- **history**: a session with 10,000 segments of 100 KB on average before its last checkpoint and 1 MB after it, beside a session of
+  1 MB; medians of 20 resumes of each, in turn. The history goes through log, persister and archiver like any other, with a
+  checkpoint every 5 ms, so that the archiver makes many small segments of it.
+- **valve**: a writer that appends 200 MB in entries of 1 KB and never writes a checkpoint, ack by the hot tail, with an archiver
+  whose valve is 8 MB. It fails if there is more than one upload for 100 entries. The resume is beside raw reads as in **spliced**.
 - **memory**: `VmHWM` of each service process, read before it is stopped.
 
 Where the time goes, and what was changed because of it: [bench-profile.md](bench-profile.md).
 ";
+
+fn machine_line(machine: &Machine) -> String {
+    let day = match &machine.day {
+        Some(day) => format!("on {day}"),
+        None => "earlier, on a day that was not written down".to_owned(),
+    };
+    let load = machine
+        .load_before
+        .map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}"));
+    format!(
+        "- {}, measured {day}: {} processors; load average before it started: {load}; PostgreSQL {}, Apache Kafka with one \
+         broker; {} rounds after a warm-up; scale {}; seed {}.\n",
+        machine.measures.join(", "),
+        machine.processors,
+        machine.postgres,
+        machine.rounds,
+        machine.scale,
+        machine.seed
+    )
+}
 
 fn table<const N: usize>(
     page: &mut String,
@@ -162,21 +196,23 @@ mod tests {
     use crate::report::{GrowthPoint, Machine, Memory};
 
     fn report() -> Report {
-        let memory = |measure, peak_bytes| Memory {
-            measure,
-            service: "ingest",
+        let memory = |measure: &'static str, peak_bytes| Memory {
+            measure: measure.into(),
+            service: "ingest".into(),
             peak_bytes,
             met: peak_bytes < MEMORY_GOAL,
         };
         Report {
-            machine: Machine {
+            machines: vec![Machine {
+                measures: vec!["unary".into(), "barrier".into()],
+                day: Some("2026-11-30".to_owned()),
                 processors: 2,
-                load_before: 0.25,
+                load_before: Some(0.25),
                 postgres: "15.18".to_owned(),
                 rounds: 3,
                 scale: 1.0,
                 seed: 1,
-            },
+            }],
             figures: vec![
                 Figure::beside(
                     "unary",
@@ -226,5 +262,6 @@ mod tests {
         assert!(page.contains("| unary | ack p99, ms | 1.00 | 3.00 |"));
         assert!(page.contains("| 1.00 | 0.50 | 9.00 | 30.0 | 20.0 |"));
         assert!(page.contains("![ratios](bench/ratios.svg)"));
+        assert!(page.contains("- unary, barrier, measured on 2026-11-30: 2 processors;"));
     }
 }

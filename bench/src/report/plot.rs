@@ -33,7 +33,8 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// Draws what there is to draw into `folder`. Returns the files' names.
+/// Draws what there is to draw into `folder`. Returns the files' names. A curve of a measure that was run earlier can't be drawn
+/// again: its plot is kept, if it is there.
 pub fn draw(report: &Report, folder: &Path) -> Result<Vec<String>, Error> {
     let mut drawn = Vec::new();
     let mut next = |name: &str| {
@@ -58,6 +59,12 @@ pub fn draw(report: &Report, folder: &Path) -> Result<Vec<String>, Error> {
         if !lines.is_empty() {
             let title = format!("{measure}: calls that took no longer, %");
             chart(&next(&format!("{measure}.svg")), &title, "ms", &lines)?;
+            continue;
+        }
+        let name = format!("{measure}.svg");
+        let is_kept = report.figures.iter().any(|figure| figure.measure == measure);
+        if is_kept && folder.join(&name).exists() {
+            next(&name);
         }
     }
     if !report.growth.is_empty() {
@@ -247,26 +254,22 @@ mod tests {
             first_byte_ms: 15.0,
         };
         let report = Report {
-            machine: Machine {
-                processors: 2,
-                load_before: 0.0,
-                postgres: String::new(),
-                rounds: 1,
-                scale: 1.0,
-                seed: 1,
-            },
-            figures: vec![Figure::beside(
-                "commits",
-                "rate",
-                "entries/s",
-                vec![1.0],
-                vec![2.0],
-                Some(Goal::RatioAtLeast(0.5)),
-            )],
+            machines: Vec::<Machine>::new(),
+            figures: vec![
+                Figure::beside(
+                    "commits",
+                    "rate",
+                    "entries/s",
+                    vec![1.0],
+                    vec![2.0],
+                    Some(Goal::RatioAtLeast(0.5)),
+                ),
+                Figure::alone("barrier", "first byte", "ms", vec![1.0], None),
+            ],
             growth: vec![point(1_000_000), point(2_000_000)],
             memory: vec![Memory {
-                measure: "commits",
-                service: "ingest",
+                measure: "commits".into(),
+                service: "ingest".into(),
                 peak_bytes: 50 << 20,
                 met: true,
             }],
@@ -277,12 +280,15 @@ mod tests {
             }],
         };
         let folder = tempfile::tempdir().unwrap();
+        // Of an earlier run, whose values nobody has any more.
+        std::fs::write(folder.path().join("barrier.svg"), "<svg</svg>").unwrap();
         let drawn = draw(&report, folder.path()).unwrap();
         assert_eq!(
             drawn,
             [
                 "ratios.svg",
                 "unary.svg",
+                "barrier.svg",
                 "growth-append.svg",
                 "growth-resume.svg",
                 "memory.svg"
