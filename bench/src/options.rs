@@ -32,11 +32,13 @@ pub enum Measure {
     History,
     /// An agent that never writes a checkpoint: what the safety valve does.
     Valve,
+    /// A replay of the topic into a new database, beside reading the same records.
+    Replay,
 }
 
 impl Measure {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Commits,
         Self::Unary,
         Self::Persist,
@@ -48,6 +50,7 @@ impl Measure {
         Self::Spliced,
         Self::History,
         Self::Valve,
+        Self::Replay,
     ];
 
     /// Its name, as on the command line and in the results.
@@ -64,6 +67,7 @@ impl Measure {
             Self::Spliced => "spliced",
             Self::History => "history",
             Self::Valve => "valve",
+            Self::Replay => "replay",
         }
     }
 

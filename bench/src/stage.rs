@@ -155,6 +155,25 @@ impl Stage {
         }
     }
 
+    /// A database beside the services' own, empty: the one of this name that was there is dropped.
+    pub(crate) async fn make_replayed_database(&self) -> Result<String, Error> {
+        let name = self.replayed_name();
+        let mut admin = PgConnection::connect_with(&self.admin).await?;
+        drop_database(&mut admin, &name).await?;
+        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+            .execute(&mut admin)
+            .await?;
+        admin.close().await?;
+        let mut url = Url::parse(&self.database_url)
+            .map_err(|error| Error::Options(format!("the database URL: {error}")))?;
+        url.set_path(&format!("/{name}"));
+        Ok(url.into())
+    }
+
+    fn replayed_name(&self) -> String {
+        format!("{}_replayed", self.name)
+    }
+
     async fn drop_objects(&self) -> Result<(), Error> {
         match &self.bucket {
             Some(bucket) => bucket.empty().await,
@@ -164,12 +183,8 @@ impl Stage {
 
     async fn drop_database(&self) -> Result<(), Error> {
         let mut admin = PgConnection::connect_with(&self.admin).await?;
-        sqlx::query(AssertSqlSafe(format!(
-            "DROP DATABASE IF EXISTS {} WITH (FORCE)",
-            self.name
-        )))
-        .execute(&mut admin)
-        .await?;
+        drop_database(&mut admin, &self.replayed_name()).await?;
+        drop_database(&mut admin, &self.name).await?;
         admin.close().await?;
         Ok(())
     }
@@ -194,6 +209,13 @@ impl Stage {
             .await?;
         Ok(())
     }
+}
+
+async fn drop_database(admin: &mut PgConnection, name: &str) -> Result<(), Error> {
+    sqlx::query(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
+        .execute(admin)
+        .await?;
+    Ok(())
 }
 
 fn random_hex(bytes: usize) -> String {

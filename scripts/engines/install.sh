@@ -17,6 +17,8 @@ missing_packages() {
   [ -d "$TARGET/kafka-$KAFKA_VERSION" ] || command -v mvn >/dev/null || echo maven
   command -v setpriv >/dev/null || echo util-linux
   [ -x "$POSTGRESQL_BIN/initdb" ] || echo "postgresql-$POSTGRESQL_MAJOR"
+  # Not an engine: what users read objects with, and so do the tests.
+  command -v zstd >/dev/null || echo zstd
 }
 
 install_packages() {

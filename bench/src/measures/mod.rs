@@ -6,6 +6,7 @@ pub(crate) mod commits;
 pub(crate) mod growth;
 pub(crate) mod history;
 pub(crate) mod persist;
+pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod spliced;
 pub(crate) mod stored;
@@ -60,6 +61,7 @@ impl Run<'_> {
             Measure::Spliced => Box::pin(spliced::measure(self, pipeline)).await,
             Measure::History => Box::pin(history::measure(self, pipeline)).await,
             Measure::Valve => Box::pin(valve::measure(self, pipeline)).await,
+            Measure::Replay => Box::pin(replay::measure(self, pipeline)).await,
         }
     }
 }

@@ -128,6 +128,9 @@ machine's.
   checkpoint every 5 ms, so that the archiver makes many small segments of it.
 - **valve**: a writer that appends 200 MB in entries of 1 KB and never writes a checkpoint, ack by the hot tail, with an archiver
   whose valve is 8 MB. It fails if there is more than one upload for 100 entries. The resume is beside raw reads as in **spliced**.
+- **replay**: `wakelog replay` of a topic with a million entries in 8 partitions into a new database, from the start of its process to
+  its end; beside reading every record of all partitions at once and doing nothing with it. It fails unless the new database holds
+  what the persister's does: states, rows and bodies, by digest.
 - **memory**: `VmHWM` of each service process, read before it is stopped.
 
 Where the time goes, and what was changed because of it: [bench-profile.md](bench-profile.md).

@@ -31,6 +31,8 @@ pub(crate) enum BenchMeasure {
     History,
     /// An agent that never writes a checkpoint
     Valve,
+    /// A replay of the topic into a new database beside reading it
+    Replay,
     /// Everything
     All,
 }

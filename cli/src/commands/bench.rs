@@ -105,6 +105,7 @@ fn measures(asked: BenchMeasure) -> Vec<Measure> {
         BenchMeasure::Spliced => vec![Measure::Spliced],
         BenchMeasure::History => vec![Measure::History],
         BenchMeasure::Valve => vec![Measure::Valve],
+        BenchMeasure::Replay => vec![Measure::Replay],
         BenchMeasure::All => Measure::ALL.to_vec(),
     }
 }
