@@ -115,7 +115,8 @@ machine's.
 - **archive**: an archiver that is started on 200 MB of superseded entries in 32 sessions, from its first recorded segment, which
   does not count, to its last; it reads and checks the rows, compresses, puts, asks for what was put, records and prunes. Beside
   zstd (the same level, frames of 1 MiB) and a `PUT` of the same bytes, and beside a `PUT` of the very objects, read back from
-  the bucket: two at a time as the archiver, SHA-256 and its check by the server in all of them, no `HEAD`.
+  the bucket: two at a time as the archiver, each with its SHA-256 for the server to check, no `HEAD`; that of the objects that were read
+  back is made before the time starts.
 - **stored**: bytes stored for a byte of an entry. Hot tail: by how much the table of entries has grown after `VACUUM`, its
   indexes included; beside rows of session, number and bytes, which the database compresses as it likes. Archive: the objects that
   the bucket lists; beside one zstd file of level 3 for each session. Recorded sessions: the twelve small session files of
