@@ -212,9 +212,11 @@ impl Stage {
 }
 
 async fn drop_database(admin: &mut PgConnection, name: &str) -> Result<(), Error> {
-    sqlx::query(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
-        .execute(admin)
-        .await?;
+    sqlx::query(AssertSqlSafe(format!(
+        "DROP DATABASE IF EXISTS {name} WITH (FORCE)"
+    )))
+    .execute(admin)
+    .await?;
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use place::{Place, missing_of};
 async fn exactly_once_fold_when_the_database_is_lost_and_the_head_of_the_topic_is_eaten() {
     let mut place = Place::prepare().await;
     place.stack.up().await;
-    let mut cast = Cast::open(&place).await;
+    let mut cast = Box::pin(Cast::open(&place)).await;
     place.covered().await;
     for number in 0..2 {
         assert!(place.stack.stop(Kind::Archive, number).success());

@@ -61,7 +61,14 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
         }
     }
     Ok(Found {
-        figures: vec![Figure::beside("replay", "records", "records/s", ours, baseline, None)],
+        figures: vec![Figure::beside(
+            "replay",
+            "records",
+            "records/s",
+            ours,
+            baseline,
+            None,
+        )],
         ..Found::default()
     })
 }
