@@ -50,22 +50,32 @@ impl Shared {
             full: false,
             moved: false,
         };
-        let mut after = Some((range.0.saturating_sub(1), MAX_PARTS));
+        let fetch = |after| {
+            self.store
+                .parts_page(session, Some(after), range.1, self.options.page_bytes)
+        };
+        let mut page = fetch((range.0.saturating_sub(1), MAX_PARTS)).await?;
         while !gathering.is_done() {
-            let page = self
-                .store
-                .parts_page(session, after, range.1, self.options.page_bytes)
-                .await?;
             let Some(end) = page.last() else {
                 gathering.moved = true;
                 break;
             };
-            after = Some((end.entry_seq, end.part));
+            let (after, is_last) = ((end.entry_seq, end.part), end.last && end.entry_seq == range.1);
             let lifetimes = lifetimes.clone();
-            // Decompressing and compressing take milliseconds a page.
-            gathering = spawn_blocking(move || gathering.take_page(&page, &lifetimes))
-                .await
-                .map_err(|_| Error::TaskDied)??;
+            // Decompressing and compressing take milliseconds a page: meanwhile the next one is on its way.
+            let taking = spawn_blocking(move || gathering.take_page(&page, &lifetimes));
+            let fetching = async {
+                match is_last {
+                    true => Ok(Vec::new()),
+                    false => fetch(after).await,
+                }
+            };
+            let (taken, fetched) = tokio::join!(taking, fetching);
+            gathering = taken.map_err(|_| Error::TaskDied)??;
+            if gathering.is_done() {
+                break;
+            }
+            page = fetched?;
         }
         if gathering.moved {
             return Ok(None);
