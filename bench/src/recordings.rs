@@ -24,6 +24,18 @@ pub(crate) fn sessions() -> Vec<Vec<Bytes>> {
     FILES.iter().map(|file| lines(file)).collect()
 }
 
+/// One session of about so many bytes, made of the lines of all files again and again. It compresses better than a real one, in
+/// which no line comes twice.
+pub(crate) fn grown(bytes: usize) -> Vec<Bytes> {
+    let mut length = 0;
+    let lines: Vec<Bytes> = sessions().concat();
+    let grown = lines.into_iter().cycle().take_while(|line| {
+        length += line.len();
+        length <= bytes
+    });
+    grown.collect()
+}
+
 fn lines(file: &'static [u8]) -> Vec<Bytes> {
     file.split_inclusive(|byte| *byte == b'\n')
         .map(Bytes::from_static)
@@ -40,5 +52,7 @@ mod tests {
             assert!(lines.len() > 3);
             assert_eq!(lines.concat(), *file);
         }
+        let grown: usize = grown(1_000_000).iter().map(Bytes::len).sum();
+        assert!((900_000..=1_000_000).contains(&grown), "{grown}");
     }
 }

@@ -35,21 +35,30 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
     let recordings = recordings::sessions();
     let copies = recordings.len() * run.options.scaled(COPIES, 1);
     let recorded = recordings.into_iter().cycle().take(copies).collect();
-    let grown = Transcript::new(run.options.seed).bytes(run.options.scaled(GROWN_BYTES, 100_000));
+    let grown_bytes = run.options.scaled(GROWN_BYTES, 100_000);
+    let repeated = recordings::grown(grown_bytes);
+    let grown = Transcript::new(run.options.seed).bytes(grown_bytes);
 
     run.say("filling the hot tail");
     let mut recorded = Group::hold(pipeline, &connection, recorded).await?;
+    let mut repeated = Group::hold(pipeline, &connection, vec![repeated]).await?;
     let mut grown = Group::hold(pipeline, &connection, vec![grown]).await?;
-    // Nothing leaves the table between the two, so that neither finds room that something else has left.
-    let hot = [recorded.fill(&log, &pool).await?, grown.fill(&log, &pool).await?];
+    // Nothing leaves the table in between, so that none finds room that something else has left.
+    let hot = [
+        recorded.fill(&log, &pool).await?,
+        repeated.fill(&log, &pool).await?,
+        grown.fill(&log, &pool).await?,
+    ];
     run.say("moving it to the archive");
     recorded.supersede(&log).await?;
+    repeated.supersede(&log).await?;
     grown.supersede(&log).await?;
     pipeline.start_archiver(None).await?;
     let bucket = pipeline.stage.bucket()?;
     let objects = ObjectStore::new(bucket.archive())?;
     let cold = [
         recorded.archived(&pool, &objects).await?,
+        repeated.archived(&pool, &objects).await?,
         grown.archived(&pool, &objects).await?,
     ];
     pipeline.stop_service(Kind::Archiver).await?;
@@ -58,9 +67,13 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
     let mut figures = Vec::new();
     let names = [
         ["hot tail, recorded sessions", "archive, recorded sessions"],
+        [
+            "hot tail, recorded calls again and again up to 50 MB",
+            "archive, recorded calls again and again up to 50 MB",
+        ],
         ["hot tail, a session of 50 MB", "archive, a session of 50 MB"],
     ];
-    for (index, group) in [&recorded, &grown].into_iter().enumerate() {
+    for (index, group) in [&recorded, &repeated, &grown].into_iter().enumerate() {
         let plain = group.plain_bytes();
         let rows = bytes_of_rows(&pool, &group.bodies).await? as f64 / plain;
         let files = bytes_of_files(&group.bodies)? as f64 / plain;
