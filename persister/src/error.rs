@@ -37,6 +37,9 @@ pub enum Error {
         /// Whether it takes states of the archive.
         from_archive: bool,
     },
+    /// Another process builds the store at this moment.
+    #[error("another replay is building the database")]
+    RunningReplay,
     /// A persister, or another replay, has claimed a partition that is being folded.
     #[error("another process has claimed partition {partition}")]
     OtherOwner {

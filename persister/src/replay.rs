@@ -66,13 +66,17 @@ pub type Hear = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
 
 /// Builds the store up to the log's end as it is now.
 ///
-/// What is missing is in the report. [`wakelog_store::Error::NotEmpty`] if the store holds something; [`Error::Interrupted`] if
-/// `shutdown` ended it: the same call goes on. After any other error too, once its cause is gone.
+/// What is missing is in the report. [`wakelog_store::Error::NotEmpty`] if the store holds something, [`Error::RunningReplay`] if
+/// another process builds it; [`Error::Interrupted`] if `shutdown` ended it: the same call goes on. After any other error too, once
+/// its cause is gone.
 pub async fn replay(
     replay: &Replay,
     shutdown: &CancellationToken,
     hear: &Hear,
 ) -> Result<ReplayReport, Error> {
+    let Some(_lock) = replay.store.lock_rebuild().await? else {
+        return Err(Error::RunningReplay);
+    };
     let mut report = ReplayReport::default();
     // Before the log's end is looked at: what is archived by now is in the log by then.
     let archived_ends = replay.archived_ends(shutdown, hear).await?;
@@ -158,7 +162,8 @@ impl Replay {
             }
         }
         if !uncovered.is_empty() {
-            self.name_sessions(&uncovered, report).await?;
+            self.name_sessions(&uncovered, covered.incarnation, report)
+                .await?;
             return Ok(None);
         }
         let plan = RebuildPlan {
@@ -240,6 +245,7 @@ impl Replay {
     async fn name_sessions(
         &self,
         uncovered: &BTreeMap<i32, (i64, i64)>,
+        incarnation: u32,
         report: &mut ReplayReport,
     ) -> Result<(), Error> {
         let Some(objects) = &self.objects else {
@@ -256,7 +262,12 @@ impl Replay {
             let Some((from, to)) = uncovered.get(&archived.partition()) else {
                 continue;
             };
-            let from = (*from).max(archived.next_offset());
+            // Offsets of an earlier incarnation of the topic say nothing about this one.
+            let held = match key.incarnation == incarnation {
+                true => archived.next_offset(),
+                false => 0,
+            };
+            let from = held.max(*from);
             if from < *to {
                 report.add(Missing::RecordsOf {
                     partition: archived.partition(),

@@ -125,6 +125,21 @@ async fn one_segment_is_missing(place: &Place, cast: &Cast) {
         "the idle ones are not named: {report}"
     );
     assert_eq!(report["finished"], true, "the others can be used: {report}");
+
+    // Cut in half it is named itself, besides the entries, and the session is restored all the same.
+    let whole = std::fs::read(&away).expect("the segment");
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("half of it");
+    let halved = place.database("halved").await;
+    let report = place
+        .replay(&halved, &["--from-archive", "--json"], "")
+        .with(6)
+        .object();
+    let kinds: Vec<_> = missing_of(&report, id)
+        .into_iter()
+        .map(|missing| missing["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["segment", "entries"], "{report}");
+    assert_eq!(report["finished"], true, "{report}");
     std::fs::copy(&away, &path).expect("it is back");
 }
 

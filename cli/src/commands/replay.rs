@@ -76,6 +76,8 @@ fn replay_error(error: wakelog_persister::Error) -> Error {
         error @ Replaying::OtherReplay { .. } => {
             Error::refused(with_sources(&error)).or_hint("run that one again, or give another empty database")
         }
+        error @ Replaying::RunningReplay => Error::refused(with_sources(&error))
+            .or_hint("wait for it; when it was interrupted, the same command goes on where it stopped"),
         error @ Replaying::OtherOwner { .. } => Error::refused(with_sources(&error))
             .or_hint("is another replay, or a persister, running on this database?"),
         Replaying::Interrupted => {

@@ -48,6 +48,7 @@ pub use batch::{Batch, LoadedSession};
 pub use error::{Effect, Error};
 pub use options::Options;
 pub use progress::{Claim, Progress};
+pub use rebuild::RebuildLock;
 pub use rebuild::rows::{Rebuild, RebuildPlan, RebuildStart, RestoredSession};
 pub use rows::{
     AccessWrite, BatchWrites, ErasureStanding, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery,

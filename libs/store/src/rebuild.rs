@@ -16,3 +16,5 @@ mod reads;
 pub mod rows;
 mod sessions;
 mod standing;
+
+pub use standing::RebuildLock;

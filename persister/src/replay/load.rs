@@ -30,6 +30,14 @@ const MARK_LIMIT: u64 = 64 * 1024;
 /// The last archived entry of each session, as of the beginning.
 pub(super) type ArchivedEnds = BTreeMap<SessionId, u64>;
 
+/// Where sessions are restored.
+struct Place<'a> {
+    incarnation: u32,
+    /// The partitions that do not start at 0.
+    partitions: &'a BTreeSet<i32>,
+    watermarks: &'a BTreeMap<i32, Watermarks>,
+}
+
 /// What became of one session.
 #[derive(Default)]
 struct Loaded {
@@ -81,12 +89,17 @@ impl Replay {
             .map(|(partition, _)| *partition)
             .collect();
         self.load_erased(objects, &partitions, report, shutdown).await?;
+        let place = Place {
+            incarnation: rebuild.incarnation,
+            partitions: &partitions,
+            watermarks,
+        };
         let sessions = stream::try_unfold(Sessions::new(objects), |mut sessions| async move {
             let listed = sessions.next().await?;
             Ok::<_, Error>(listed.map(|listed| (listed, sessions)))
         });
         let loads = sessions
-            .map(|listed| async { self.load_session(objects, listed?, &partitions, watermarks).await })
+            .map(|listed| async { self.load_session(objects, listed?, &place).await })
             .buffer_unordered(SESSIONS_AT_A_TIME);
         tokio::pin!(loads);
         let mut done = 0;
@@ -145,16 +158,16 @@ impl Replay {
         &self,
         objects: &ObjectStore,
         listed: Listed,
-        partitions: &BTreeSet<i32>,
-        watermarks: &BTreeMap<i32, Watermarks>,
+        place: &Place<'_>,
     ) -> Result<Loaded, Error> {
         let session = listed.session;
-        let loaded = self.try_load(objects, listed, partitions, watermarks).await?;
-        if loaded.missing.is_empty() {
+        let loaded = self.try_load(objects, listed, place).await?;
+        // A segment that can't be used does not keep its session from being restored.
+        if loaded.restored || loaded.missing.is_empty() {
             return Ok(loaded);
         }
         match Sessions::only(objects, session).next().await? {
-            Some(listed) => self.try_load(objects, listed, partitions, watermarks).await,
+            Some(listed) => self.try_load(objects, listed, place).await,
             None => Ok(Loaded::default()),
         }
     }
@@ -163,8 +176,7 @@ impl Replay {
         &self,
         objects: &ObjectStore,
         listed: Listed,
-        partitions: &BTreeSet<i32>,
-        watermarks: &BTreeMap<i32, Watermarks>,
+        place: &Place<'_>,
     ) -> Result<Loaded, Error> {
         let mut loaded = Loaded::default();
         let session = listed.session;
@@ -189,20 +201,21 @@ impl Replay {
             }
         };
         let partition = archived.partition();
-        let Some(marks) = watermarks.get(&partition) else {
+        let Some(marks) = place.watermarks.get(&partition) else {
             loaded
                 .missing
                 .push(missing_state(format!("the topic has no partition {partition}")));
             return Ok(loaded);
         };
-        if archived.next_offset() > marks.high {
+        // Offsets of an earlier incarnation of the topic say nothing about this one.
+        if key.incarnation == place.incarnation && archived.next_offset() > marks.high {
             return Err(Error::LogTooShort {
                 partition,
                 next_offset: archived.next_offset(),
                 high: marks.high,
             });
         }
-        if !partitions.contains(&partition) {
+        if !place.partitions.contains(&partition) {
             return Ok(loaded);
         }
         self.store.clear_pieces(session).await?;

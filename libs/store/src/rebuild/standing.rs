@@ -1,5 +1,7 @@
 //! How far a rebuild has come, and that it starts on an empty store.
 
+use std::fmt;
+
 use sqlx::{PgConnection, Row as _};
 
 use super::rows::{Rebuild, RebuildPlan};
@@ -14,6 +16,20 @@ pub(super) const REBUILD: &str = "rebuild";
 const STANDING: During = During::Statement("standing of a rebuild");
 const CHANGE: During = During::Archive(REBUILD);
 
+/// Names the lock of a rebuild among a database's advisory locks: "wakelog" and a number.
+const LOCK: i64 = 0x7761_6b65_6c6f_6701;
+
+/// Whoever holds it is the only one that rebuilds the store. Dropping it gives it back, and so does the end of its connection.
+pub struct RebuildLock {
+    _connection: PgConnection,
+}
+
+impl fmt::Debug for RebuildLock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RebuildLock").finish_non_exhaustive()
+    }
+}
+
 /// What a store that holds nothing has no row of.
 const FULL: &str = "SELECT EXISTS (SELECT FROM agent_sessions) OR EXISTS (SELECT FROM session_pins)
                        OR EXISTS (SELECT FROM stream_progress WHERE next_offset > 0)
@@ -21,6 +37,20 @@ const FULL: &str = "SELECT EXISTS (SELECT FROM agent_sessions) OR EXISTS (SELECT
                        OR EXISTS (SELECT FROM agent_session_archive_segments)";
 
 impl Store {
+    /// Keeps others from rebuilding the same store: two would clear each other's pieces. `None`: somebody does. Takes a connection
+    /// of its own, so not for a server that has only one.
+    pub async fn lock_rebuild(&self) -> Result<Option<RebuildLock>, Error> {
+        let mut connection = self.connect_outside_pool().await?;
+        let locked: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+            .bind(LOCK)
+            .fetch_one(&mut connection)
+            .await
+            .map_err(|error| convert(STANDING, error))?;
+        Ok(locked.then_some(RebuildLock {
+            _connection: connection,
+        }))
+    }
+
     /// The rebuild that this store was made by, or is being made by; `None`: it was not.
     pub async fn rebuild(&self) -> Result<Option<Rebuild>, Error> {
         let mut connection = self.acquire().await?;

@@ -246,3 +246,21 @@ async fn opaque_absence_nothing_of_an_erased_session_comes_back(database: Databa
     assert!(loaded[&session(1)].root_erased && loaded[&session(1)].state.is_empty());
     batch.rollback().await.unwrap();
 }
+
+/// Two rebuilds at once would clear each other's pieces.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exactly_once_fold_one_rebuild_at_a_time() {
+    let database = Database::empty().await;
+    let (first, second) = (database.store().await, database.store().await);
+    let lock = first.lock_rebuild().await.unwrap();
+    assert!(lock.is_some());
+    assert!(second.lock_rebuild().await.unwrap().is_none());
+    let other = Database::empty().await.store().await;
+    assert!(other.lock_rebuild().await.unwrap().is_some(), "another database");
+    drop(lock);
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while second.lock_rebuild().await.unwrap().is_none() {
+        assert!(std::time::Instant::now() < give_up, "the lock stays");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
