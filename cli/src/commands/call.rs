@@ -89,11 +89,12 @@ where
     }
 }
 
-fn may_pass(status: &Status) -> bool {
-    // A connection that broke is reported as unknown.
+/// Whether another try, here or at another server, may go well.
+pub(crate) fn may_pass(status: &Status) -> bool {
+    // A connection that broke is reported as unknown, or as cancelled if it did so before the call was on its way.
     matches!(
         status.code(),
-        Code::Unavailable | Code::ResourceExhausted | Code::Unknown
+        Code::Unavailable | Code::ResourceExhausted | Code::Unknown | Code::Cancelled
     )
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tonic::{Code, Status};
+use tonic::Status;
 use wakelog_client::{Backoff, Connection};
 use wakelog_proto::v1::{TailSessionRequest, TailSessionResponse};
 
+use super::call::may_pass;
 use crate::exit::Error;
 
 /// For how long a broken read is tried again without anything new.
@@ -46,12 +47,8 @@ impl Entries<'_> {
                 Err(Failure::Here(error)) => return Err(error),
                 Err(Failure::There(status)) => status,
             };
-            let may_pass = matches!(
-                status.code(),
-                Code::Unavailable | Code::ResourceExhausted | Code::Unknown
-            );
             let failed = || Error::from(status.clone()).at(connection.endpoint());
-            if !may_pass {
+            if !may_pass(&status) {
                 return Err(failed());
             }
             if position != before {

@@ -53,6 +53,13 @@ async fn the_next_server_is_asked_at_once_and_all_are_named_in_the_end() {
         }
     });
     assert_eq!(answer.await.unwrap(), "b");
+    let broken = call_in_turn(servers(&["a", "b"]), "asking", |server| async move {
+        match server {
+            "a" => Err(Status::cancelled("connection closed")),
+            _ => Ok(Response::new(server)),
+        }
+    });
+    assert_eq!(broken.await.unwrap(), "b", "the call had not left yet");
     assert_eq!(*asked.borrow(), ["a", "b"]);
     assert_eq!(started.elapsed(), Duration::ZERO);
 
