@@ -36,6 +36,18 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
+/// Whether an archiver that was frozen did not get through with what it had begun: it was refused, or its transaction or its object
+/// was gone when it woke.
+pub(crate) async fn was_set_back(stack: &NativeStack, number: usize) -> bool {
+    let page = crate::support::process::get(&stack.http(Kind::Archive, number), "/metrics").await;
+    page.unwrap_or_default().lines().any(|line| {
+        let is_failed_job =
+            line.starts_with("wakelog_archiver_jobs_total") && line.contains("outcome=\"failed\"");
+        let is_refusal = line.starts_with("wakelog_archiver_refusals_total");
+        (is_failed_job || is_refusal) && !line.ends_with(" 0")
+    })
+}
+
 pub(crate) async fn is_stopped(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after_name = status.rsplit(')').next().unwrap_or_default();
@@ -80,11 +92,7 @@ async fn put_before_prune_when_a_frozen_archiver_wakes_behind_another_one() {
         until("the checkpoint's flush", async || archived("superseded").await).await;
 
         stack.signal(Kind::Archive, 0, "CONT");
-        let refused = "wakelog_archiver_refusals_total";
-        until("the first one is refused", async || {
-            stack.metric(Kind::Archive, 0, refused).await > 0.0
-        })
-        .await;
+        until("the first one is refused", async || was_set_back(&stack, 0).await).await;
         assert_eq!(
             stack.metric(Kind::Archive, 0, SEGMENTS).await,
             0.0,
