@@ -40,9 +40,10 @@ async fn opaque_absence_when_a_frozen_archiver_puts_after_the_erasure() {
     until("nothing is there", async || stack.objects(&below).is_empty()).await;
 
     stack.signal(Kind::Archive, 0, "CONT");
-    until("it has put its object and is refused, or finds it swept away", async || {
-        was_set_back(&stack, 0).await
-    })
+    until(
+        "it has put its object and is refused, or finds it swept away",
+        async || was_set_back(&stack, 0).await,
+    )
     .await;
     until("a later sweep deletes it", async || {
         stack.objects(&below).is_empty()
