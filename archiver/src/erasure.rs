@@ -1,15 +1,12 @@
 //! Deleting what the archive holds of an erased session.
 
 use prost::Message as _;
-use wakelog_archive::{ObjectName, session_prefix};
+use wakelog_archive::{ERASED_FORMAT, ObjectName, session_prefix};
 use wakelog_model::SessionId;
 use wakelog_proto::v1::ErasedSession;
 
 use crate::shared::Shared;
 use crate::{Error, failpoint, telemetry};
-
-/// The version of the mark's format.
-const MARK_FORMAT: u32 = 1;
 
 impl Shared {
     /// Marks the session as erased, then deletes every object of it. The mark first: a rebuild that finds the session's state
@@ -21,7 +18,7 @@ impl Shared {
             return Ok(());
         };
         let mark = ErasedSession {
-            format: MARK_FORMAT,
+            format: ERASED_FORMAT,
             session_id: session.to_string(),
             partition: tail.partition,
         };

@@ -7,7 +7,7 @@
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
-use wakelog_archive::{ObjectName, SnapshotKey, SpoolOptions, SpoolWriter};
+use wakelog_archive::{ObjectName, STATE_FORMAT, SnapshotKey, SpoolOptions, SpoolWriter};
 use wakelog_model::SessionId;
 use wakelog_model::limits::MAX_PARTS;
 use wakelog_proto::v1::{ArchivedLifetime, ArchivedPart, ArchivedSession, LifetimeStatus};
@@ -17,9 +17,6 @@ use crate::moving::{Moved, Then};
 use crate::shared::Shared;
 use crate::uncovered::{EntryRange, uncovered};
 use crate::{Error, failpoint, telemetry};
-
-/// The version of the state object's format.
-pub(crate) const STATE_FORMAT: u32 = 1;
 
 /// Runs and segments that are looked at a time. If there are more, some entries are archived twice, which does no harm.
 const RUNS: u32 = 1_000;

@@ -51,6 +51,13 @@ pub(crate) fn record_of_part(session: &HeldSession, part: EntryPart) -> RawRecor
     }
 }
 
+/// The records of entries that are dealt out.
+pub(crate) fn records_of(sessions: &[HeldSession], entries: &[Bytes], first_seq: u64) -> Vec<RawRecord> {
+    dealt_out(sessions, entries, first_seq)
+        .map(|(session, part)| record_of_part(session, part))
+        .collect()
+}
+
 /// Entries dealt out to the sessions in turn, those of each numbered from `first_seq` on.
 pub(crate) fn dealt_out<'a>(
     sessions: &'a [HeldSession],

@@ -11,6 +11,7 @@ use wakelog_proto::v1::{AckLevel, RefusalReason};
 
 use crate::support::load::Loaded;
 use crate::support::native::{Engines, Kind, NativeStack};
+use crate::support::process::{get, sum_of};
 use crate::support::seed::{self, Entry};
 use crate::support::session::export;
 use crate::support::{PATIENCE, within};
@@ -39,13 +40,11 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 /// Whether an archiver that was frozen did not get through with what it had begun: it was refused, or its transaction or its object
 /// was gone when it woke.
 pub(crate) async fn was_set_back(stack: &NativeStack, number: usize) -> bool {
-    let page = crate::support::process::get(&stack.http(Kind::Archive, number), "/metrics").await;
-    page.unwrap_or_default().lines().any(|line| {
-        let is_failed_job =
-            line.starts_with("wakelog_archiver_jobs_total") && line.contains("outcome=\"failed\"");
-        let is_refusal = line.starts_with("wakelog_archiver_refusals_total");
-        (is_failed_job || is_refusal) && !line.ends_with(" 0")
-    })
+    let page = get(&stack.http(Kind::Archive, number), "/metrics").await;
+    let page = page.unwrap_or_default();
+    let refused = sum_of(&page, "wakelog_archiver_refusals_total", "");
+    let failed = sum_of(&page, "wakelog_archiver_jobs_total", "outcome=\"failed\"");
+    refused + failed > 0.0
 }
 
 pub(crate) async fn is_stopped(pid: u32) -> bool {
@@ -78,7 +77,7 @@ async fn put_before_prune_when_a_frozen_archiver_wakes_behind_another_one() {
         // The other one takes over once the group misses the first, and flushes past it.
         stack.start(Kind::Archive, 1).await;
         let archived = async |label: &str| {
-            let page = crate::support::process::get(&stack.http(Kind::Archive, 1), "/metrics").await;
+            let page = get(&stack.http(Kind::Archive, 1), "/metrics").await;
             page.unwrap_or_default()
                 .lines()
                 .any(|line| line.starts_with(SEGMENTS) && line.contains(label))
@@ -187,20 +186,23 @@ async fn refused(connection: &wakelog_client::Connection, id: &str, what: &str, 
     }
 }
 
+/// Bytes of bodies that came from the archive.
+pub(crate) async fn spliced(stack: &NativeStack) -> f64 {
+    let name = "wakelog_reconstructor_archived_bytes_total";
+    stack.total(Kind::Reconstruct, name, "").await
+}
+
+/// How many bodies a test reads while they are pruned: `WAKELOG_TEST_READS`, or a few.
+pub(crate) fn reads() -> usize {
+    std::env::var("WAKELOG_TEST_READS").map_or(12, |reads| reads.parse().expect("a number"))
+}
+
 /// Whether a body of the session needs the archive.
 async fn is_spliced(stack: &NativeStack, session: &Loaded) -> bool {
-    let spliced = async || {
-        let mut bytes = 0.0;
-        for number in 0..2 {
-            let name = "wakelog_reconstructor_archived_bytes_total";
-            bytes += stack.metric(Kind::Reconstruct, number, name).await;
-        }
-        bytes
-    };
-    let before = spliced().await;
+    let before = spliced(stack).await;
     let connection = stack.connect().await;
     session.check(&connection, "a body that may be spliced").await;
-    spliced().await > before
+    spliced(stack).await > before
 }
 
 /// Invariants resume-is-current, byte-exact, archived-is-complete: exports that are read page by page while the session's own
@@ -208,8 +210,7 @@ async fn is_spliced(stack: &NativeStack, session: &Loaded) -> bool {
 /// many.
 #[tokio::test(flavor = "multi_thread")]
 async fn byte_exact_while_the_archiver_prunes_underneath() {
-    let reads: usize =
-        std::env::var("WAKELOG_TEST_READS").map_or(12, |reads| reads.parse().expect("a number"));
+    let reads = reads();
     let seed = seed::seeds(1)[0];
     eprintln!("seed {seed}: WAKELOG_TEST_SEED={seed} replays it");
     let mut rng = seed::rng(seed);
@@ -254,11 +255,7 @@ async fn byte_exact_while_the_archiver_prunes_underneath() {
             body.len()
         );
     }
-    let mut spliced = 0.0;
-    for number in 0..2 {
-        let name = "wakelog_reconstructor_archived_bytes_total";
-        spliced += stack.metric(Kind::Reconstruct, number, name).await;
-    }
+    let spliced = spliced(&stack).await;
     eprintln!("{spliced} bytes of {reads} bodies came from the archive");
     assert!(spliced > 0.0, "nothing moved while it was read");
     bodies_are_right(&stack, std::slice::from_ref(&session), "in the end").await;

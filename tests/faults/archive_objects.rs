@@ -16,7 +16,7 @@ use crate::support::load::Loaded;
 use crate::support::native::{Kind, NativeStack};
 use crate::support::session::stop;
 
-const DONE: i32 = 0;
+pub(crate) const DONE: i32 = 0;
 const NOT_FOUND: i32 = 3;
 const DIFFERENCE: i32 = 6;
 
@@ -33,8 +33,9 @@ fn run(stack: &NativeStack, args: &[&str], code: i32) -> Vec<u8> {
     ran.stdout
 }
 
+/// `wakelog segments verify` with these arguments; it must end with this code. Returns its report.
 #[track_caller]
-fn verify(stack: &NativeStack, more: &[&str], code: i32) -> Value {
+pub(crate) fn verify(stack: &NativeStack, more: &[&str], code: i32) -> Value {
     let args = [&["segments", "verify", "--json"], more].concat();
     serde_json::from_slice(&run(stack, &args, code)).expect("a JSON object")
 }

@@ -4,7 +4,7 @@ use rand::Rng as _;
 use wakelog_client::new_nonce;
 use wakelog_proto::v1::AckLevel;
 
-use crate::archive::{entry, until};
+use crate::archive::{entry, reads, spliced, until};
 use crate::holdings::{Holdings, segments_verify};
 use crate::support::load::Loaded;
 use crate::support::native::{Kind, NativeStack};
@@ -13,23 +13,12 @@ use crate::support::session::{begin_resume, resume};
 use crate::support::within;
 use crate::{bodies_are_right, stops_and_verifies};
 
-/// Bytes of bodies that came from the archive.
-async fn spliced(stack: &NativeStack) -> f64 {
-    let mut bytes = 0.0;
-    for number in 0..2 {
-        let name = "wakelog_reconstructor_archived_bytes_total";
-        bytes += stack.metric(Kind::Reconstruct, number, name).await;
-    }
-    bytes
-}
-
 /// Invariants resume-is-current, byte-exact, archived-is-complete: resumes whose body is still being read while their own
 /// lifetime writes deltas and a checkpoint, and the archiver prunes underneath. Each body is exactly the one at its bind. Every
 /// other one waits in its middle until what it still has to read is pruned. `WAKELOG_TEST_READS` says how many.
 #[tokio::test(flavor = "multi_thread")]
 async fn resume_is_current_while_its_own_lifetime_prunes_underneath() {
-    let reads: usize =
-        std::env::var("WAKELOG_TEST_READS").map_or(12, |reads| reads.parse().expect("a number"));
+    let reads = reads();
     let seed = seed::seeds(1)[0];
     eprintln!("seed {seed}: WAKELOG_TEST_SEED={seed} replays it");
     let mut rng = seed::rng(seed);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use sqlx::{Connection as _, PgConnection};
 
+use crate::archive_objects::{DONE, verify};
 use crate::support::load::Loaded;
 use crate::support::native::NativeStack;
 
@@ -107,13 +108,5 @@ impl Holdings {
 /// `wakelog segments verify` with these arguments: it ends well, every segment is good. Returns its report.
 #[track_caller]
 pub(crate) fn segments_verify(stack: &NativeStack, more: &[&str]) -> Value {
-    let args = [&["segments", "verify", "--json"], more].concat();
-    let ran = stack.command(&args).output().expect("it runs");
-    assert!(
-        ran.status.success(),
-        "{args:?}: {}{}",
-        String::from_utf8_lossy(&ran.stdout),
-        String::from_utf8_lossy(&ran.stderr)
-    );
-    serde_json::from_slice(&ran.stdout).expect("a JSON object")
+    verify(stack, more, DONE)
 }

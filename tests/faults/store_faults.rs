@@ -15,7 +15,6 @@ use crate::support::PATIENCE;
 use crate::support::load::Loaded;
 use crate::support::native::s3_proxy::{Fault, S3Proxy};
 use crate::support::native::{Kind, NativeStack};
-use crate::support::process::get;
 use crate::support::seed::{self, Entry};
 use crate::support::session::{export, resume};
 
@@ -152,20 +151,7 @@ impl Scene {
 
     /// The sum of a metric of both archivers, of the series whose labels contain `label`.
     async fn of_archivers(&self, name: &str, label: &str) -> f64 {
-        let mut sum = 0.0;
-        for number in 0..2 {
-            let page = get(&self.stack.http(Kind::Archive, number), "/metrics").await;
-            for line in page.unwrap_or_default().lines() {
-                if line.split('{').next() == Some(name) && line.contains(label) {
-                    let value = line
-                        .rsplit(' ')
-                        .next()
-                        .and_then(|value| value.parse::<f64>().ok());
-                    sum += value.expect("a number");
-                }
-            }
-        }
-        sum
+        self.stack.total(Kind::Archive, name, label).await
     }
 }
 

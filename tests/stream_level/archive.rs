@@ -7,19 +7,14 @@ use wakelog_proto::v1::AckLevel;
 
 use crate::support::PATIENCE;
 use crate::support::load::Loaded;
+use crate::support::process::sum_of;
 use crate::support::seed::Entry;
 use crate::support::session::stop;
 use crate::support::stack::Stack;
 
 /// The sum of a metric over everything that runs, of the series whose labels contain `label`.
 pub(crate) async fn total(stack: &Stack, name: &str, label: &str) -> f64 {
-    let page = stack.metrics().await;
-    let of_series = |line: &str| {
-        let (series, value) = line.rsplit_once(' ')?;
-        let is_it = series.split('{').next() == Some(name) && series.contains(label);
-        is_it.then(|| value.parse::<f64>().ok())?
-    };
-    page.lines().filter_map(of_series).sum()
+    sum_of(&stack.metrics().await, name, label)
 }
 
 /// Waits until that sum is so much.

@@ -155,10 +155,15 @@ pub async fn get(address: &str, path: &str) -> Option<String> {
 /// The value of a metric that has no labels, or the sum over all labels; 0 if it is not there yet.
 pub async fn metric(address: &str, name: &str) -> f64 {
     let page = get(address, "/metrics").await.unwrap_or_default();
+    sum_of(&page, name, "")
+}
+
+/// The sum of a metric of a page, over the series whose labels contain `label`.
+pub fn sum_of(page: &str, name: &str, label: &str) -> f64 {
     let values = page.lines().filter_map(|line| {
         let (series, value) = line.rsplit_once(' ')?;
-        let base = series.split('{').next()?;
-        (base == name).then(|| value.parse::<f64>().ok())?
+        let is_it = series.split('{').next() == Some(name) && series.contains(label);
+        is_it.then(|| value.parse::<f64>().expect("a number"))
     });
     values.sum()
 }

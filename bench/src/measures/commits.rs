@@ -13,8 +13,8 @@ use wakelog_proto::v1::AckLevel;
 use super::{Run, per_second};
 use crate::Error;
 use crate::baseline::producer::RawProducer;
-use crate::pipeline::{HeldSession, Pipeline};
-use crate::records::{RawRecord, dealt_out, record_of_part};
+use crate::pipeline::Pipeline;
+use crate::records::records_of;
 use crate::report::{Figure, Found, Goal};
 use crate::service::Kind;
 use crate::text::Transcript;
@@ -36,7 +36,7 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
 
     let per_writer = run.options.scaled(ENTRIES, sessions.len() * 16) / sessions.len();
     let entries = Transcript::new(run.options.seed).entries(per_writer * sessions.len());
-    let records = raw_records(&sessions, &entries);
+    let records = records_of(&sessions, &entries, 1);
     let entries: Arc<[Bytes]> = entries.into();
     let producer = RawProducer::new(&pipeline.stage.raw_stream)?;
     let in_flight = sessions.len() * REMEMBERED_ENTRIES;
@@ -57,12 +57,6 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
         figures: vec![figure],
         ..Found::default()
     })
-}
-
-fn raw_records(sessions: &[HeldSession], entries: &[Bytes]) -> Vec<RawRecord> {
-    dealt_out(sessions, entries, 1)
-        .map(|(session, part)| record_of_part(session, part))
-        .collect()
 }
 
 /// Every writer appends its share, all at the same time. Returns how long it took until the last was acknowledged.

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use sqlx::PgPool;
 use tokio::time::sleep;
 
@@ -10,8 +9,8 @@ use super::{Run, per_second};
 use crate::Error;
 use crate::baseline::producer::RawProducer;
 use crate::baseline::unnest;
-use crate::pipeline::{HeldSession, Pipeline};
-use crate::records::{RawRecord, dealt_out, record_of_part};
+use crate::pipeline::Pipeline;
+use crate::records::{dealt_out, records_of};
 use crate::report::{Figure, Found, Goal};
 use crate::service::Kind;
 use crate::stage::PARTITIONS;
@@ -49,7 +48,7 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
         let batches = unnest::batches_by_partition(PARTITIONS as usize, parts)?;
         checkpoint(&pool).await;
         let raw = unnest::insert(&pool, batches).await?;
-        let backlog = records(&sessions, &entries, next_seq);
+        let backlog = records_of(&sessions, &entries, next_seq);
         producer.publish_all(&backlog, IN_FLIGHT).await?;
         checkpoint(&pool).await;
         let worked_off = work_off(pipeline, &pool, backlog.len()).await?;
@@ -75,12 +74,6 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
         ],
         ..Found::default()
     })
-}
-
-fn records(sessions: &[HeldSession], entries: &[Bytes], first_seq: u64) -> Vec<RawRecord> {
-    dealt_out(sessions, entries, first_seq)
-        .map(|(session, part)| record_of_part(session, part))
-        .collect()
 }
 
 struct WorkedOff {

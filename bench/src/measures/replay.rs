@@ -10,9 +10,9 @@ use wakelog_stream::LogReader;
 
 use super::{Run, per_second};
 use crate::Error;
-use crate::baseline::producer::RawProducer;
+use crate::log::Log;
 use crate::pipeline::Pipeline;
-use crate::records::{dealt_out, record_of_part};
+use crate::records::records_of;
 use crate::report::{Figure, Found};
 use crate::service::Kind;
 use crate::text::Transcript;
@@ -23,9 +23,6 @@ const SESSIONS_PER_PARTITION: usize = 4;
 /// Entries of the topic, and how many of them are made at a time.
 const ENTRIES: usize = 1_000_000;
 const ENTRIES_AT_A_TIME: usize = 32_000;
-
-/// Records on their way to the log.
-const IN_FLIGHT: usize = 4_096;
 
 /// How long the persister, and a replay, may take.
 const WAIT: Duration = Duration::from_secs(300);
@@ -76,7 +73,7 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
 /// Writes the topic; returns how many records of entries it has.
 async fn write(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Result<usize, Error> {
     let sessions = pipeline.hold_sessions(SESSIONS_PER_PARTITION).await?;
-    let producer = RawProducer::new(&pipeline.stage.stream)?;
+    let log = Log::new(pipeline, &pipeline.stage.pool().await?)?;
     let per_session = run.options.scaled(ENTRIES, sessions.len() * 32) / sessions.len();
     let at_a_time = (ENTRIES_AT_A_TIME / sessions.len()).min(per_session);
     let mut transcript = Transcript::new(run.options.seed);
@@ -85,10 +82,8 @@ async fn write(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Result<usize, Erro
         run.say(&format!("writing, {} entries", written * sessions.len()));
         let count = at_a_time.min(per_session - written);
         let entries = transcript.entries(count * sessions.len());
-        let records: Vec<_> = dealt_out(&sessions, &entries, written as u64 + 1)
-            .map(|(session, part)| record_of_part(session, part))
-            .collect();
-        producer.publish_all(&records, IN_FLIGHT).await?;
+        log.publish(&records_of(&sessions, &entries, written as u64 + 1))
+            .await?;
         written += count;
     }
     Ok(written * sessions.len())

@@ -11,6 +11,7 @@ use super::service_error;
 use super::supervisor::supervise;
 use crate::config::{S3Settings, Settings};
 use crate::exit::{Error, with_sources};
+use crate::up::engines::Engines;
 
 /// The variables that other programs read the keys from.
 const ACCESS_KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
@@ -53,6 +54,14 @@ pub(crate) fn configured(settings: &Settings) -> Result<Option<ObjectStore>, Err
         ..wakelog_archive::Options::new(region, bucket)
     };
     ObjectStore::new(options).map(Some).map_err(archive_error)
+}
+
+/// The archive of the engines in this process.
+pub(crate) fn embedded(engines: &Engines) -> Result<ObjectStore, Error> {
+    let options = engines
+        .archive()
+        .ok_or_else(|| Error::failed("the embedded archive has no address"))?;
+    ObjectStore::new(options).map_err(archive_error)
 }
 
 /// Says so unless the bucket is there and can be written to.

@@ -12,6 +12,17 @@ pub(crate) struct Wanted {
     pub(crate) archive: bool,
 }
 
+/// Stops what runs in this process, if anything does, and hands on how the work came out. Its error goes before one of the
+/// stopping.
+pub(crate) async fn stop_after<T>(engines: Option<Engines>, outcome: Result<T, Error>) -> Result<T, Error> {
+    let stopped = match engines {
+        Some(engines) => engines.stop().await,
+        None => Ok(()),
+    };
+    let done = outcome?;
+    stopped.map(|()| done)
+}
+
 /// The embedded archive takes any.
 #[cfg(feature = "embedded")]
 const EMBEDDED_REGION: &str = "us-east-1";

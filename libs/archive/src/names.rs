@@ -26,6 +26,12 @@ pub const COVERED_PREFIX: &str = "covered/";
 /// What the names of all objects about erased sessions begin with.
 pub const ERASED_PREFIX: &str = "erased/";
 
+/// The version of the format of state objects (`wakelog.v1.ArchivedSession`): what is written, and all that is read.
+pub const STATE_FORMAT: u32 = 1;
+
+/// The same of the marks of erased sessions (`wakelog.v1.ErasedSession`).
+pub const ERASED_FORMAT: u32 = 1;
+
 const SEGMENT_SUFFIX: &str = ".jsonl.zst";
 const STATE_START: &str = "state-";
 const PARTS_START: &str = "parts-";

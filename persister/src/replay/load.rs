@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use prost::Message as _;
 use tokio_util::sync::CancellationToken;
-use wakelog_archive::{ERASED_PREFIX, ObjectName, ObjectStore, SegmentKey, describe_stored};
+use wakelog_archive::{ERASED_FORMAT, ERASED_PREFIX, ObjectName, ObjectStore, SegmentKey, describe_stored};
 use wakelog_model::SessionId;
 use wakelog_proto::v1::ErasedSession;
 use wakelog_store::{ArchivedObject, Rebuild};
@@ -135,7 +135,9 @@ impl Replay {
                 continue;
             };
             let mark = objects.get_bytes(&object.key, MARK_LIMIT).await?;
-            let mark = ErasedSession::decode(mark).ok().filter(|mark| mark.format == 1);
+            let mark = ErasedSession::decode(mark)
+                .ok()
+                .filter(|mark| mark.format == ERASED_FORMAT);
             let Some(mark) = mark else {
                 report.add(Missing::State {
                     session,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use wakelog_archive::{Failure, ObjectName, ObjectStore, SnapshotKey};
+use wakelog_archive::{Failure, ObjectName, ObjectStore, STATE_FORMAT, SnapshotKey};
 use wakelog_fold::SessionState;
 use wakelog_model::{LifetimeId, SessionId, WriterNonce};
 use wakelog_proto::v1::{ArchivedLifetime, ArchivedSession};
@@ -10,9 +10,6 @@ use wakelog_store::{AccessWrite, LifetimeWrite, RestoredSession, SessionWrite};
 
 use crate::Error;
 use crate::effects::session_write;
-
-/// The version of the format that this build reads.
-const FORMAT: u32 = 1;
 
 /// Bytes of a state object, at most: a lifetime has less than 300, and a session that was taken over a hundred thousand times
 /// is none.
@@ -67,9 +64,9 @@ pub(super) fn damage(error: wakelog_archive::Error) -> Result<String, Error> {
 
 fn decode(topic: &str, key: SnapshotKey, bytes: Bytes) -> Result<ArchivedState, String> {
     let archived = ArchivedSession::decode(bytes).map_err(|error| error.to_string())?;
-    if archived.format != FORMAT {
+    if archived.format != STATE_FORMAT {
         return Err(format!(
-            "its format has version {}, this build knows {FORMAT}",
+            "its format has version {}, this build knows {STATE_FORMAT}",
             archived.format
         ));
     }

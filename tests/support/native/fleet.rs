@@ -12,7 +12,7 @@ use wakelog_client::Connection;
 use super::Engines;
 use super::s3::{ACCESS_KEY, BUCKET, SECRET_KEY};
 use crate::support::PATIENCE;
-use crate::support::process::{Process, end_of, free_port, get, metric, ready, signal, wakelog};
+use crate::support::process::{Process, end_of, free_port, get, metric, ready, signal, sum_of, wakelog};
 
 /// Partitions of a test's topic.
 pub const PARTITIONS: i32 = 4;
@@ -351,6 +351,16 @@ impl NativeStack {
     /// A metric of one member, summed over its labels.
     pub async fn metric(&self, kind: Kind, number: usize, name: &str) -> f64 {
         metric(&self.http(kind, number), name).await
+    }
+
+    /// The sum of a metric over all members of a kind that run, of the series whose labels contain `label`.
+    pub async fn total(&self, kind: Kind, name: &str, label: &str) -> f64 {
+        let mut total = 0.0;
+        for number in 0..self.count(kind) {
+            let page = get(&self.http(kind, number), "/metrics").await;
+            total += sum_of(&page.unwrap_or_default(), name, label);
+        }
+        total
     }
 
     /// A connection: sessions at the first reconstructor that answers, entries at every ingest.

@@ -6,7 +6,7 @@ use wakelog_contract::Exit;
 use crate::config::Settings;
 use crate::exit::Error;
 use crate::services::{archive, stream_options};
-use crate::up::engines::{Engines, Wanted};
+use crate::up::engines::{Engines, Wanted, stop_after};
 
 /// What a database is built from, open.
 pub(super) struct Source {
@@ -52,12 +52,7 @@ impl Source {
 
     /// Closes everything, and hands on how the work came out. Its error goes before one of the closing.
     pub(super) async fn close<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
-        let stopped = match self.engines {
-            Some(engines) => engines.stop().await,
-            None => Ok(()),
-        };
-        let done = outcome?;
-        stopped.map(|()| done)
+        stop_after(self.engines, outcome).await
     }
 }
 
@@ -84,15 +79,13 @@ fn on_engines(
     configured: Option<ObjectStore>,
     from_archive: bool,
 ) -> Result<(wakelog_stream::Options, Option<ObjectStore>), Error> {
-    let no_address = || Error::failed("the embedded engines have no address");
-    let brokers = engines.brokers().ok_or_else(no_address)?;
+    let brokers = engines
+        .brokers()
+        .ok_or_else(|| Error::failed("the embedded engines have no address"))?;
     let objects = match (configured, from_archive) {
         (Some(objects), _) => Some(objects),
         (None, false) => None,
-        (None, true) => {
-            let options = engines.archive().ok_or_else(no_address)?;
-            Some(ObjectStore::new(options).map_err(archive::archive_error)?)
-        }
+        (None, true) => Some(archive::embedded(engines)?),
     };
     Ok((
         wakelog_stream::Options::embedded(brokers, &settings.topic),

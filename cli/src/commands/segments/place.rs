@@ -8,7 +8,7 @@ use wakelog_store::Store;
 use crate::config::Settings;
 use crate::exit::Error;
 use crate::services::{archive, connect_store, store_error};
-use crate::up::engines::{Engines, Wanted};
+use crate::up::engines::{Engines, Wanted, stop_after};
 
 /// The archive and its manifest, open.
 pub(super) struct Place {
@@ -42,7 +42,7 @@ impl Place {
     ) -> Result<(Store, ObjectStore), Error> {
         let objects = match configured {
             Some(objects) => objects,
-            None => embedded_archive(engines)?,
+            None => archive::embedded(engines)?,
         };
         let url = engines
             .database_url()
@@ -79,12 +79,7 @@ impl Place {
     /// Closes everything, and hands on how the work came out. Its error goes before one of the closing.
     pub(super) async fn close<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
         self.store.close().await;
-        let stopped = match self.engines {
-            Some(engines) => engines.stop().await,
-            None => Ok(()),
-        };
-        let done = outcome?;
-        stopped.map(|()| done)
+        stop_after(self.engines, outcome).await
     }
 }
 
@@ -106,7 +101,7 @@ impl Objects {
             return Err(no_bucket());
         }
         let engines = start_engines(settings, true).await?;
-        match embedded_archive(&engines) {
+        match archive::embedded(&engines) {
             Ok(objects) => Ok(Self {
                 objects,
                 engines: Some(engines),
@@ -119,12 +114,7 @@ impl Objects {
     }
 
     pub(super) async fn close<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
-        let stopped = match self.engines {
-            Some(engines) => engines.stop().await,
-            None => Ok(()),
-        };
-        let done = outcome?;
-        stopped.map(|()| done)
+        stop_after(self.engines, outcome).await
     }
 }
 
@@ -143,13 +133,6 @@ async fn start_engines(settings: &Settings, archive: bool) -> Result<Engines, Er
         archive,
     };
     Engines::start(&data_dir, wanted).await
-}
-
-fn embedded_archive(engines: &Engines) -> Result<ObjectStore, Error> {
-    let options = engines
-        .archive()
-        .ok_or_else(|| Error::failed("the embedded archive has no address"))?;
-    ObjectStore::new(options).map_err(archive::archive_error)
 }
 
 fn no_bucket() -> Error {
