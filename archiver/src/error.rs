@@ -48,6 +48,17 @@ pub enum Error {
         /// The object.
         key: String,
     },
+    /// The database has recorded no coverage, and the bucket has some of more than was folded, or of other records.
+    #[error(
+        "{key} covers records that the database has not folded (it has folded {folded}): it is still being built, or the \
+         bucket is the archive of another log"
+    )]
+    OtherLog {
+        /// The object.
+        key: String,
+        /// The first offset that is not folded.
+        folded: u64,
+    },
     /// What the session holds changed while it was read. Read it again.
     #[error("session {session} changed while it was read")]
     Changed {

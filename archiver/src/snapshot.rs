@@ -188,6 +188,7 @@ fn archived_session(topic: &str, source: &SnapshotSource) -> ArchivedSession {
         next_offset: source.next_offset,
         fold_state: source.state.clone(),
         opened_at_us: source.opened_at_us,
+        updated_at_us: source.updated_at_us,
         lifetimes: source.lifetimes.iter().map(archived_lifetime).collect(),
         unfinished_entry_seq: source.unfinished.map_or(0, |entry| entry.entry_seq),
         unfinished_parts: source.unfinished.map_or(0, |entry| entry.parts),

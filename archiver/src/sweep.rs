@@ -63,16 +63,20 @@ impl Shared {
         for due in erased {
             hand_on(jobs, Job::Erasure(due.session)).await;
         }
+        let mut first_error = None;
         for partition in partitions {
             let begun = Instant::now();
             if cursors.coverage.get(&partition).is_some_and(|due| begun < *due) {
                 continue;
             }
-            self.cover(partition).await?;
+            // What is wrong with one partition keeps no other one from being covered.
+            if let Err(error) = self.cover(partition).await {
+                first_error.get_or_insert(error);
+            }
             let rest = begun.elapsed().saturating_mul(REST_OF_COVERAGE);
             cursors.coverage.insert(partition, begun + rest);
         }
-        Ok(())
+        first_error.map_or(Ok(()), Err)
     }
 
     async fn sweep_tails(

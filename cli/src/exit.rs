@@ -183,7 +183,9 @@ fn hint_of_refusal(code: Code, reason: Option<RefusalReason>) -> Option<&'static
         }
         (_, RefusalReason::BindLost) => Some("another resume was faster; try again"),
         (_, RefusalReason::SessionEmpty) => Some("nothing was written to this session yet"),
-        (_, RefusalReason::StoreCorrupt) => Some("run `wakelog verify`"),
+        (_, RefusalReason::StoreCorrupt) => {
+            Some("run `wakelog verify`, and `wakelog segments verify` where there is an archive")
+        }
         (Code::Unavailable | Code::ResourceExhausted, _) => {
             Some("try again in a moment; `wakelog doctor` says what is away")
         }

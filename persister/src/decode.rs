@@ -19,6 +19,8 @@ pub(crate) struct Decoded {
     /// Also set for a record that can't be folded, as long as its key is a session id: an erased session's records
     /// are not kept, whatever is wrong with them.
     pub(crate) session: Option<SessionId>,
+    /// When the log took it, in milliseconds since 1970; `None`: it does not say.
+    pub(crate) logged_at_ms: Option<u64>,
     pub(crate) content: Content,
 }
 
@@ -91,6 +93,7 @@ pub(crate) fn decode(record: &Record) -> Decoded {
         key: record.key.clone(),
         raw: record.value.clone(),
         session: session.ok(),
+        logged_at_ms: record.timestamp_ms.and_then(|at| u64::try_from(at).ok()),
         content,
     }
 }

@@ -49,6 +49,10 @@ pub(crate) struct Effects {
 /// What changes in one session. An entry exists only for a session that the batch changed.
 #[derive(Debug, Default)]
 struct SessionEffects {
+    /// When it was opened, if this batch did that, and when it was changed last: by the log's clock, in milliseconds since 1970. A
+    /// fold of the same log later says the same.
+    opened_at_ms: Option<u64>,
+    changed_at_ms: Option<u64>,
     lifetimes: BTreeMap<u64, LifetimeWrite>,
     access: BTreeMap<String, i32>,
     discarded_entries: BTreeSet<u64>,
@@ -79,11 +83,14 @@ impl Effects {
             what: "the session has no state",
         })?;
         match outcome {
-            Outcome::Applied(change) => self.apply_change(session, record, change, state, states),
+            Outcome::Applied(change) => {
+                self.touch(session, decoded);
+                self.apply_change(session, decoded, record, change, state, states)
+            }
             Outcome::Quarantined(reason) => {
                 if matches!(reason, Reason::Conflict(_)) {
                     // The one decision that changes the state without applying the record: the lifetime has failed.
-                    self.touch(session).write_lifetime(session, state)?;
+                    self.touch(session, decoded).write_lifetime(session, state)?;
                 }
                 self.quarantine(decoded, reason.name(), reason.to_string());
                 Ok(())
@@ -113,7 +120,11 @@ impl Effects {
             let state = states.get(session).ok_or(EffectsBug {
                 what: "the session has no state",
             })?;
-            writes.sessions.push(session_write(session, state)?);
+            writes.sessions.push(SessionWrite {
+                opened_at_us: microseconds(effects.opened_at_ms),
+                updated_at_us: microseconds(effects.changed_at_ms),
+                ..session_write(session, state)?
+            });
             writes.lifetimes.extend(effects.lifetimes.into_values());
             let access = effects.access.into_iter();
             writes.access.extend(access.map(|(account, role)| AccessWrite {
@@ -139,14 +150,18 @@ impl Effects {
     fn apply_change(
         &mut self,
         session: SessionId,
+        decoded: &Decoded,
         record: &SessionRecord,
         change: &Change,
         state: &SessionState,
         states: &States,
     ) -> Result<(), EffectsBug> {
-        let effects = self.touch(session);
+        let effects = self.sessions.entry(session).or_default();
         match change {
-            Change::SessionOpened => Ok(()),
+            Change::SessionOpened => {
+                effects.opened_at_ms = decoded.logged_at_ms;
+                Ok(())
+            }
             Change::AccessChanged { account, role } => {
                 effects.access.insert(account.clone(), i32::from(*role));
                 Ok(())
@@ -158,7 +173,9 @@ impl Effects {
                         .retain(|(pending_seq, _), _| *pending_seq != entry_seq);
                     effects.discarded_entries.insert(entry_seq);
                 }
-                effects.write_lifetime(session, state)
+                effects.write_lifetime(session, state)?;
+                effects.bound_at(state.generation(), decoded.logged_at_ms);
+                Ok(())
             }
             Change::PartStored { entry_seq, part, .. } => {
                 let Some(Variant::EntryPart(stored)) = &record.record else {
@@ -182,8 +199,11 @@ impl Effects {
         }
     }
 
-    fn touch(&mut self, session: SessionId) -> &mut SessionEffects {
-        self.sessions.entry(session).or_default()
+    /// The session is changed by this record.
+    fn touch(&mut self, session: SessionId, decoded: &Decoded) -> &mut SessionEffects {
+        let effects = self.sessions.entry(session).or_default();
+        effects.changed_at_ms = effects.changed_at_ms.max(decoded.logged_at_ms);
+        effects
     }
 
     fn erase(&mut self, erased: SessionId, states: &States) {
@@ -196,7 +216,7 @@ impl Effects {
             }
         }
         // What was quarantined before stays, as it would have from an earlier batch; the store takes its raw bytes.
-        self.touch(erased).erased = true;
+        self.sessions.entry(erased).or_default().erased = true;
     }
 
     fn quarantine(&mut self, decoded: &Decoded, reason: &'static str, detail: String) {
@@ -229,6 +249,16 @@ impl SessionEffects {
             .insert(lifetime.generation(), lifetime_write(session, lifetime));
         Ok(())
     }
+
+    fn bound_at(&mut self, generation: u64, logged_at_ms: Option<u64>) {
+        if let Some(lifetime) = self.lifetimes.get_mut(&generation) {
+            lifetime.bound_at_ms = logged_at_ms;
+        }
+    }
+}
+
+fn microseconds(milliseconds: Option<u64>) -> Option<u64> {
+    milliseconds.map(|milliseconds| milliseconds.saturating_mul(1_000))
 }
 
 pub(crate) fn session_write(session: SessionId, state: &SessionState) -> Result<SessionWrite, EffectsBug> {
@@ -248,6 +278,8 @@ pub(crate) fn session_write(session: SessionId, state: &SessionState) -> Result<
         generation: state.generation(),
         lifetime_status: state.lifetime().map_or(0, |lifetime| lifetime.status().into()),
         erased: state.is_erased(),
+        opened_at_us: None,
+        updated_at_us: None,
     })
 }
 
@@ -262,6 +294,7 @@ fn lifetime_write(session: SessionId, lifetime: &Lifetime) -> LifetimeWrite {
         nonce: lifetime.nonce(),
         applied_seq: lifetime.last_seq(),
         status: lifetime.status().into(),
+        bound_at_ms: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong for the service and for `verify`.
 
+use crate::replay::ArchiveMisfit;
 use crate::status::StopReason;
 
 /// Everything that this crate reports.
@@ -37,9 +38,32 @@ pub enum Error {
         /// Whether it takes states of the archive.
         from_archive: bool,
     },
-    /// Another process builds the store at this moment.
-    #[error("another replay is building the database")]
-    RunningReplay,
+    /// A coverage object can't be read.
+    #[error("{key} can't be read: {reason}")]
+    Coverage {
+        /// The object.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// The archive is that of another log.
+    #[error("the archive is not that of this log: {0}")]
+    OtherLog(ArchiveMisfit),
+    /// Records that a replay was about to fold were dropped from the topic, and a new replay would not need them: the archive covers
+    /// them by now.
+    #[error(
+        "the topic has dropped records {from} to {} of partition {partition} since this database was begun; the archive covers \
+         them by now",
+        to - 1
+    )]
+    DroppedMeanwhile {
+        /// The partition.
+        partition: i32,
+        /// The first record that was to be folded.
+        from: i64,
+        /// The first one that the topic still has.
+        to: i64,
+    },
     /// A persister, or another replay, has claimed a partition that is being folded.
     #[error("another process has claimed partition {partition}")]
     OtherOwner {

@@ -4,9 +4,10 @@
 //! | module | decision |
 //! |---|---|
 //! | [`report`] | what it says |
-//! | `coverage` | how far the archive's states reach |
+//! | `coverage` | how far the archive's states reach, and whether they are states of this log |
 //! | `start` | where a partition starts, or what is missing; pure |
 //! | `listing` | the archive's objects, a session at a time |
+//! | `choice` | which state of a session is restored |
 //! | `state` | from a state object to rows, or why not; pure |
 //! | `unfinished` | the parts of an entry that was not complete |
 //! | `load` | every session's state, parts and segments into the store |
@@ -21,6 +22,7 @@
 
 mod batches;
 mod check;
+mod choice;
 mod coverage;
 mod fold;
 mod listing;
@@ -37,10 +39,11 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wakelog_archive::ObjectStore;
-use wakelog_store::{Rebuild, RebuildPlan, RebuildStart, Store};
+use wakelog_store::{Rebuild, RebuildLock, RebuildPlan, RebuildStart, Store};
 use wakelog_stream::{LogReader, Watermarks};
 
 use crate::Error;
+pub use coverage::{ArchiveMisfit, archive_fits};
 use fold::{FoldTask, Folded};
 pub use report::{Missing, ReplayPhase, ReplayProgress, ReplayReport, ReplayedPartition};
 use start::{Start, start};
@@ -51,7 +54,7 @@ const PARTITIONS_AT_A_TIME: usize = 4;
 /// What is built, from what.
 #[derive(Clone)]
 pub struct Replay {
-    /// The store: on this build's schema, and empty or left by a replay that was interrupted.
+    /// The store: unguarded, empty or left by a replay that was interrupted.
     pub store: Store,
     /// The archive; `None`: the topic must have everything.
     pub objects: Option<ObjectStore>,
@@ -64,35 +67,40 @@ pub struct Replay {
 /// Hears how far it is.
 pub type Hear = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
 
-/// Builds the store up to the log's end as it is now.
+/// Builds the store up to the log's end as it is now, on this build's schema.
 ///
-/// What is missing is in the report. [`wakelog_store::Error::NotEmpty`] if the store holds something, [`Error::RunningReplay`] if
-/// another process builds it; [`Error::Interrupted`] if `shutdown` ended it: the same call goes on. After any other error too, once
+/// What is missing is in the report. [`wakelog_store::Error::NotEmpty`] and its like if the store can't be built, or is in use:
+/// nothing is changed then. [`Error::Interrupted`] if `shutdown` ended it: the same call goes on. After any other error too, once
 /// its cause is gone.
 pub async fn replay(
     replay: &Replay,
     shutdown: &CancellationToken,
     hear: &Hear,
 ) -> Result<ReplayReport, Error> {
-    let Some(_lock) = replay.store.lock_rebuild().await? else {
-        return Err(Error::RunningReplay);
-    };
+    // Held to the end.
+    let mut lock = replay.store.lock_rebuild().await?;
+    lock.check_target().await?;
+    replay.store.migrate().await?;
+    let unfinished = replay.unfinished(&mut lock).await?;
     let mut report = ReplayReport::default();
     // Before the log's end is looked at: what is archived by now is in the log by then.
     let archived_ends = replay.archived_ends(shutdown, hear).await?;
-    let watermarks = replay.watermarks().await?;
-    let Some(rebuild) = replay.begin(&watermarks, &mut report).await? else {
-        return Ok(report);
+    let rebuild = match unfinished {
+        Some(rebuild) => rebuild,
+        None => match replay.begin(&mut lock, &mut report).await? {
+            Some(rebuild) => rebuild,
+            None => return Ok(report),
+        },
     };
     if !rebuild.states_loaded {
-        replay
-            .load(&rebuild, &watermarks, &mut report, shutdown, hear)
-            .await?;
+        replay.load(&rebuild, &mut report, shutdown, hear).await?;
         if report.lacks_states {
             return Ok(report);
         }
-        replay.store.mark_states_loaded().await?;
+        replay.store.mark_states_loaded(rebuild.epoch).await?;
     }
+    // After the states: what they hold is in the log by now.
+    let watermarks = replay.watermarks().await?;
     replay
         .fold(&rebuild, &watermarks, &mut report, shutdown, hear)
         .await?;
@@ -103,7 +111,7 @@ pub async fn replay(
         .check(&rebuild, archived_ends, &mut report, shutdown, hear)
         .await?;
     if !report.is_unsafe {
-        replay.store.finish_rebuild().await?;
+        replay.store.finish_rebuild(rebuild.epoch).await?;
         report.finished = true;
     }
     Ok(report)
@@ -119,33 +127,43 @@ impl Replay {
         Ok(watermarks)
     }
 
-    /// The rebuild that is under way, or a new one; `None`: nothing was begun, because something is missing.
+    /// The rebuild that was interrupted; `None`: there is none.
+    async fn unfinished(&self, lock: &mut RebuildLock) -> Result<Option<Rebuild>, Error> {
+        let Some(rebuild) = lock.go_on().await? else {
+            return Ok(None);
+        };
+        match rebuild.topic == self.topic && rebuild.from_archive == self.objects.is_some() {
+            true => Ok(Some(rebuild)),
+            false => Err(Error::OtherReplay {
+                topic: rebuild.topic,
+                from_archive: rebuild.from_archive,
+            }),
+        }
+    }
+
+    /// Begins a new one; `None`: nothing was begun, because something is missing.
     async fn begin(
         &self,
-        watermarks: &BTreeMap<i32, Watermarks>,
+        lock: &mut RebuildLock,
         report: &mut ReplayReport,
     ) -> Result<Option<Rebuild>, Error> {
-        let from_archive = self.objects.is_some();
-        if let Some(rebuild) = self.store.rebuild().await? {
-            if rebuild.finished {
-                return Err(wakelog_store::Error::NotEmpty.into());
-            }
-            if rebuild.topic != self.topic || rebuild.from_archive != from_archive {
-                return Err(Error::OtherReplay {
-                    topic: rebuild.topic,
-                    from_archive: rebuild.from_archive,
-                });
-            }
-            return Ok(Some(rebuild));
-        }
         let covered = match &self.objects {
-            Some(objects) => coverage::newest(objects).await?,
-            None => coverage::Newest::default(),
+            Some(objects) => Some(coverage::newest(objects).await?),
+            None => None,
         };
+        if let Some(covered) = &covered
+            && let Some(misfit) = covered.misfit(&self.reader, &self.topic).await?
+        {
+            return Err(Error::OtherLog(misfit));
+        }
+        let incarnation = covered.as_ref().map_or(1, |covered| covered.incarnation);
+        let covered_offset = |partition| covered.as_ref().map_or(0, |covered| covered.offset(partition));
+        // After the coverage: what is covered is in the log by then.
+        let watermarks = self.watermarks().await?;
         let mut starts = Vec::new();
         let mut uncovered = BTreeMap::new();
-        for (partition, marks) in watermarks {
-            match start(*partition, marks, covered.offset(*partition))? {
+        for (partition, marks) in &watermarks {
+            match start(*partition, marks, covered_offset(*partition))? {
                 Start::At(start_offset) => starts.push(RebuildStart {
                     partition: *partition,
                     start_offset,
@@ -162,18 +180,16 @@ impl Replay {
             }
         }
         if !uncovered.is_empty() {
-            self.name_sessions(&uncovered, covered.incarnation, report)
-                .await?;
+            self.name_sessions(&uncovered, incarnation, report).await?;
             return Ok(None);
         }
         let plan = RebuildPlan {
             topic: self.topic.clone(),
-            from_archive,
-            incarnation: covered.incarnation,
+            from_archive: self.objects.is_some(),
+            incarnation,
             starts,
         };
-        self.store.begin_rebuild(&plan).await?;
-        Ok(self.store.rebuild().await?)
+        Ok(Some(lock.begin(&plan).await?))
     }
 
     async fn crc_before(
@@ -212,6 +228,7 @@ impl Replay {
                     partition: *partition,
                     to: marks.high,
                     incarnation: rebuild.incarnation,
+                    epoch: rebuild.epoch,
                     stop: stop.clone(),
                     hear: hear.clone(),
                 };

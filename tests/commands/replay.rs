@@ -33,7 +33,7 @@ async fn exactly_once_fold_of_an_embedded_stack_into_a_database_of_its_own() {
     assert!(text.contains("the database is built"), "{text}");
     replay(&stack, &["--into", &database.url])
         .with(REFUSED)
-        .saying(&["the database is not empty", "an empty database"]);
+        .saying(&["by a replay that has finished", "an empty database"]);
     let from_archive = Database::empty().await;
     let report = replay(&stack, &["--into", &from_archive.url, "--from-archive", "--json"])
         .with(DONE)

@@ -2,6 +2,7 @@
 //! topic, fences and access included, or one is told what is missing.
 
 mod cast;
+mod meanwhile;
 mod place;
 
 use wakelog_proto::v1::RefusalReason;
@@ -41,7 +42,10 @@ async fn exactly_once_fold_when_the_database_is_lost_and_the_head_of_the_topic_i
         .command(&["verify", "--database-url", &again])
         .output();
     assert!(verify.expect("verify runs").status.success());
-    place.replay(&again, &[], "").with(4).saying("not empty");
+    place
+        .replay(&again, &[], "")
+        .with(4)
+        .saying("by a replay that has finished");
 
     place.eat_what_is_covered().await;
     place.drop_database().await;

@@ -7,7 +7,7 @@ use super::Inspection;
 use super::report::{Finding, InspectReport, What};
 use crate::Error;
 
-/// Sessions that are looked at a time, and ranges that are named of each.
+/// Sessions, and ranges of one, that are looked at a time.
 const SESSIONS: u32 = 500;
 const HOLES: usize = 100;
 
@@ -27,28 +27,39 @@ impl Inspection<'_> {
                 if tail.erased {
                     continue;
                 }
-                let session = tail.session;
-                let missing = self
-                    .store
-                    .missing_entries(session, tail.last_entry_seq, HOLES)
+                self.find_holes_of(tail.session, tail.last_entry_seq, report)
                     .await?;
-                if missing.is_empty() || self.is_erased(session).await? {
-                    continue;
-                }
-                for (first, last) in missing {
-                    report.add(Finding {
-                        key: session_prefix(session),
-                        session: Some(session),
-                        what: What::Hole,
-                        detail: format!(
-                            "entries {first} to {last} are neither in a segment nor in the hot tail"
-                        ),
-                    });
-                }
             }
             if self.session.is_some() {
                 return Ok(());
             }
+        }
+    }
+
+    async fn find_holes_of(
+        &self,
+        session: SessionId,
+        last: u64,
+        report: &mut InspectReport,
+    ) -> Result<(), Error> {
+        let mut from = 1;
+        loop {
+            let missing = self.store.missing_entries(session, from, last, HOLES).await?;
+            let Some((_, end)) = missing.last().copied() else {
+                return Ok(());
+            };
+            if self.is_erased(session).await? {
+                return Ok(());
+            }
+            for (first, last) in missing {
+                report.add(Finding {
+                    key: session_prefix(session),
+                    session: Some(session),
+                    what: What::Hole,
+                    detail: format!("entries {first} to {last} are neither in a segment nor in the hot tail"),
+                });
+            }
+            from = end + 1;
         }
     }
 

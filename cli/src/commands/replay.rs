@@ -43,13 +43,12 @@ async fn build(source: &Source, into: &str) -> Result<ReplayReport, Error> {
     }
     // A batch in flight is finished, then it ends.
     let shutdown = signals::shutdown_token()?;
-    let store = Store::connect(wakelog_store::Options::new(into))
+    let store = Store::connect(wakelog_store::Options::unguarded(into))
         .await
         .map_err(|error| {
             store_error(error).with_hint("is --into right? Wakelog creates no database, `createdb` does")
         })?;
     let outcome = async {
-        store.migrate().await.map_err(store_error)?;
         let what = Replay {
             store: store.clone(),
             objects: source.objects.clone(),
@@ -71,15 +70,19 @@ async fn build(source: &Source, into: &str) -> Result<ReplayReport, Error> {
 fn replay_error(error: wakelog_persister::Error) -> Error {
     use wakelog_persister::Error as Replaying;
     match error {
-        Replaying::Store(error @ wakelog_store::Error::NotEmpty) => Error::refused(with_sources(&error))
-            .or_hint("--into names an empty database: a replay adds nothing to one that holds something"),
+        Replaying::Store(error) => refused_target(error),
         error @ Replaying::OtherReplay { .. } => {
             Error::refused(with_sources(&error)).or_hint("run that one again, or give another empty database")
         }
-        error @ Replaying::RunningReplay => Error::refused(with_sources(&error))
-            .or_hint("wait for it; when it was interrupted, the same command goes on where it stopped"),
         error @ Replaying::OtherOwner { .. } => Error::refused(with_sources(&error))
-            .or_hint("is another replay, or a persister, running on this database?"),
+            .or_hint("is another replay running on this database?"),
+        error @ Replaying::OtherLog(_) => Error::dependency(with_sources(&error))
+            .or_hint("are --topic, --brokers and --s3-bucket right? A topic that was made anew has an archive of its own"),
+        error @ Replaying::Coverage { .. } => Error::dependency(with_sources(&error)).or_hint(
+            "an archiver of another version wrote it, or it is damaged; one that runs on the topic's database writes it anew",
+        ),
+        error @ Replaying::DroppedMeanwhile { .. } => Error::refused(with_sources(&error))
+            .or_hint("drop this database, and run the same command into another empty one"),
         Replaying::Interrupted => {
             Error::failed("interrupted").or_hint("the same command goes on where this one stopped")
         }
@@ -88,9 +91,27 @@ fn replay_error(error: wakelog_persister::Error) -> Error {
         ),
         error @ Replaying::Stopped { .. } => Error::dependency(with_sources(&error))
             .or_hint("the same command goes on where this one stopped, once that is mended"),
-        Replaying::Store(error) => store_error(error),
         Replaying::Stream(error) => stream_error(error),
         Replaying::Archive(error) => archive::archive_error(error),
         error => Error::failed(with_sources(&error)),
     }
+}
+
+/// Why nothing can be built in this database, or not now.
+fn refused_target(error: wakelog_store::Error) -> Error {
+    use wakelog_store::Error as Target;
+    let hint = match &error {
+        Target::NotEmpty => {
+            "--into names an empty database: a replay adds nothing to one that holds something"
+        }
+        Target::AlreadyBuilt { .. } => "there is nothing to do; to build another one, name an empty database",
+        Target::InUse { .. } => {
+            "stop the services that were started on this database: a replay needs it for itself"
+        }
+        Target::RebuildRunning | Target::RebuildFenced => {
+            "wait for it; when it was interrupted, the same command goes on where it stopped"
+        }
+        _ => return store_error(error),
+    };
+    Error::refused(with_sources(&error)).or_hint(hint)
 }

@@ -76,7 +76,12 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Exit, Error> {
     settings.required(&settings.s3.bucket, "s3_bucket")?;
     let objects = archive::configured(settings)?.ok_or_else(|| Error::usage("`s3_bucket` is not set"))?;
     let process = Process::start("archiver", settings, ports::ARCHIVE_HTTP).await?;
-    if let Err(error) = archive::check(&objects).await {
+    let checked = async {
+        archive::check(&objects).await?;
+        let reader = LogReader::new(&process.stream).map_err(stream_error)?;
+        archive::check_log(&objects, &reader, &process.stream.topic).await
+    };
+    if let Err(error) = checked.await {
         return process.end(Err(error)).await;
     }
     let mut stream = process.stream.clone();

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wakelog_archive::{BucketState, ObjectStore};
+use wakelog_persister::replay::archive_fits;
 use wakelog_store::Store;
+use wakelog_stream::LogReader;
 
 use super::health::Health;
-use super::service_error;
 use super::supervisor::supervise;
+use super::{service_error, stream_error};
 use crate::config::{S3Settings, Settings};
 use crate::exit::{Error, with_sources};
 use crate::up::engines::Engines;
@@ -73,6 +75,38 @@ pub(crate) async fn check(objects: &ObjectStore) -> Result<(), Error> {
     match objects.check_write().await.map_err(archive_error)? {
         BucketState::Ready => Ok(()),
         other => Err(unusable(&other)),
+    }
+}
+
+/// Says so if the bucket is the archive of another log: what is written down of one would be taken for the other's, and a rebuild
+/// of either would lack something.
+pub(crate) async fn check_log(objects: &ObjectStore, reader: &LogReader, topic: &str) -> Result<(), Error> {
+    match misfit(objects, reader, topic).await? {
+        Some(misfit) => Err(Error::dependency(misfit).or_hint(OTHER_LOG_HINT)),
+        None => Ok(()),
+    }
+}
+
+/// What to do about a bucket that belongs to another log.
+pub(crate) const OTHER_LOG_HINT: &str = "are --topic, --brokers and --s3-bucket right? A topic that was made anew needs a bucket, or a prefix, of its own";
+
+/// What is wrong with the bucket, in words, if it is the archive of another log.
+pub(crate) async fn misfit(
+    objects: &ObjectStore,
+    reader: &LogReader,
+    topic: &str,
+) -> Result<Option<String>, Error> {
+    use wakelog_persister::Error as Comparing;
+    match archive_fits(objects, reader, topic).await {
+        Ok(misfit) => Ok(misfit.map(|misfit| format!("the bucket is the archive of another log: {misfit}"))),
+        // The archiver itself writes it anew.
+        Err(error @ Comparing::Coverage { .. }) => {
+            tracing::warn!(%error, "whether the bucket is the archive of this log is not known");
+            Ok(None)
+        }
+        Err(Comparing::Archive(error)) => Err(archive_error(error)),
+        Err(Comparing::Stream(error)) => Err(stream_error(error)),
+        Err(error) => Err(service_error("archiver", &error)),
     }
 }
 

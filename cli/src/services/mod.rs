@@ -65,10 +65,22 @@ pub(crate) fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error
     })
 }
 
-/// Connects to the database that the settings name.
+/// Connects to the database that the settings name, to use what is in it.
 pub(crate) async fn connect_store(settings: &Settings) -> Result<Store, Error> {
+    connect(settings, true).await
+}
+
+/// The same also where a replay has not finished it: to look how it is, or to change its schema.
+pub(crate) async fn connect_unguarded(settings: &Settings) -> Result<Store, Error> {
+    connect(settings, false).await
+}
+
+async fn connect(settings: &Settings, guarded: bool) -> Result<Store, Error> {
     let url = settings.required(&settings.database_url, "database_url")?;
-    let mut options = wakelog_store::Options::new(url.0.clone());
+    let mut options = wakelog_store::Options {
+        guarded,
+        ..wakelog_store::Options::new(url.0.clone())
+    };
     if let Some(connections) = settings.database_connections {
         options.max_connections = connections;
     }
@@ -105,6 +117,7 @@ pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
         }
         Store::SchemaNewer { .. } => "a newer wakelog migrated this database: use that version",
         Store::MigrationMissing { .. } => "run `wakelog migrate`",
+        Store::BeingBuilt => topic::UNFINISHED_HINT,
         _ => "`wakelog doctor` looks at every dependency",
     };
     Error::dependency(with_sources(&error)).or_hint(hint)

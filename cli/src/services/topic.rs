@@ -27,9 +27,6 @@ pub(crate) async fn find_or_create_topic(
     if let Some(other) = other_topic(store, &options.topic).await? {
         return Err(Error::dependency(other).or_hint(OTHER_TOPIC_HINT));
     }
-    if let Some(unfinished) = unfinished_rebuild(store).await? {
-        return Err(Error::dependency(unfinished).or_hint(UNFINISHED_HINT));
-    }
     if describe_topic(options).await.map_err(stream_error)?.is_none() {
         let folded = folded_records(store, &options.topic).await?;
         if folded > 0 {

@@ -307,6 +307,9 @@ async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Fou
             "topic"
         );
         let reader = LogReader::new(&stream).map_err(stream_error)?;
+        if let Some(objects) = &objects {
+            archive::check_log(objects, &reader, &stream.topic).await?;
+        }
         Ok((reader, report, objects))
     };
     match prepared.await {

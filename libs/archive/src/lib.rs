@@ -25,8 +25,8 @@ pub mod spool;
 pub use error::{Effect, Error};
 pub use fetch::{SegmentFetch, describe_stored, fetch_index, verify_stored};
 pub use names::{
-    COVERED_PREFIX, CoveredKey, ERASED_FORMAT, ERASED_PREFIX, ObjectName, SESSIONS_PREFIX, STATE_FORMAT,
-    SegmentKey, SnapshotKey, session_prefix,
+    COVERED_FORMAT, COVERED_PREFIX, CoveredKey, ERASED_FORMAT, ERASED_PREFIX, MARK_LIMIT, ObjectName,
+    SESSIONS_PREFIX, STATE_FORMAT, SegmentKey, SnapshotKey, session_prefix,
 };
 pub use objects::{
     BucketState, Failure, ListPage, MOST_READ_BYTES, ObjectChunks, ObjectHead, ObjectInfo, ObjectStore,

@@ -32,6 +32,12 @@ pub const STATE_FORMAT: u32 = 1;
 /// The same of the marks of erased sessions (`wakelog.v1.ErasedSession`).
 pub const ERASED_FORMAT: u32 = 1;
 
+/// The same of coverage objects (`wakelog.v1.CoveredPartition`).
+pub const COVERED_FORMAT: u32 = 1;
+
+/// Bytes of a mark or of a coverage object, at most.
+pub const MARK_LIMIT: u64 = 64 * 1024;
+
 const SEGMENT_SUFFIX: &str = ".jsonl.zst";
 const STATE_START: &str = "state-";
 const PARTS_START: &str = "parts-";

@@ -89,6 +89,11 @@ impl Lifetime {
             .map_or(0, |open| open.part_digests.len() as u32)
     }
 
+    /// The digests of those parts, in order.
+    pub fn open_part_digests(&self) -> &[Digest16] {
+        self.open_entry.as_ref().map_or(&[], |open| &open.part_digests)
+    }
+
     /// What is remembered of entry `lifetime_seq`.
     pub fn remembered(&self, lifetime_seq: u64) -> Remembered {
         let Some(age) = self.last_seq.checked_sub(lifetime_seq) else {

@@ -76,10 +76,7 @@ async fn lock_session(
 
 /// Commits. Only for a transaction in which no statement failed: the server answers COMMIT of one that failed with a
 /// silent rollback.
-pub(crate) async fn commit(
-    transaction: Transaction<'static, Postgres>,
-    what: &'static str,
-) -> Result<(), Error> {
+pub(crate) async fn commit(transaction: Transaction<'_, Postgres>, what: &'static str) -> Result<(), Error> {
     transaction
         .commit()
         .await

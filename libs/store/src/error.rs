@@ -166,6 +166,27 @@ pub enum Error {
     /// A rebuild was to begin in a store that holds something. Nothing was written.
     #[error("the database is not empty")]
     NotEmpty,
+    /// A rebuild was to begin in a store that one has built. Nothing was written.
+    #[error("the database was built from topic {topic} by a replay that has finished: services may use it")]
+    AlreadyBuilt {
+        /// The topic.
+        topic: String,
+    },
+    /// A rebuild was to begin, or to go on, in a store that is in use. Nothing was written.
+    #[error("the database is in use by {connections} connections")]
+    InUse {
+        /// Connections of services that hold the store's lock.
+        connections: i64,
+    },
+    /// Another process is building the store.
+    #[error("another replay is running on this database")]
+    RebuildRunning,
+    /// Another process has gone on with the building since. Nothing was written.
+    #[error("another replay has gone on with this one's work")]
+    RebuildFenced,
+    /// The store is being built, or a rebuild of it was left unfinished: nobody may use it.
+    #[error("the database is being built by a replay that has not finished")]
+    BeingBuilt,
     /// A number of the protocol is too large for the database.
     #[error("{what} {value} does not fit into the database")]
     OutOfRange {
@@ -213,6 +234,11 @@ impl Error {
             | Self::MigrationChanged { .. }
             | Self::MigrationDirty { .. }
             | Self::NotEmpty
+            | Self::AlreadyBuilt { .. }
+            | Self::InUse { .. }
+            | Self::RebuildRunning
+            | Self::RebuildFenced
+            | Self::BeingBuilt
             | Self::OutOfRange { .. }
             | Self::Failpoint { .. }
             | Self::Bug(_) => Effect::CertainlyNot,

@@ -9,6 +9,7 @@
 //! | [`options`] | how the pool is built, and the bounds of every wait |
 //! | [`error`] | what can go wrong, and whether the effect can have happened |
 //! | `store` | the handle, and taking a connection |
+//! | `gate` | who may connect to a store that is being built again, and when a rebuild may begin |
 //! | `schema` | which migrations are embedded, and whether the database has exactly those |
 //! | `pins` | the partition of a session, and the generation that is about to be bound |
 //! | `progress` | claims of a partition: a new epoch fences the old owner |
@@ -27,6 +28,7 @@ mod audit;
 mod batch;
 mod entries;
 pub mod error;
+mod gate;
 mod lifetimes;
 mod numbers;
 pub mod options;
@@ -39,9 +41,9 @@ mod sessions;
 mod store;
 
 pub use archive::rows::{
-    ArchivedObject, Coverage, DueBy, DueErasure, DuePage, Flush, Flushed, HotTail, Recorded, Refusal,
-    SegmentKind, SegmentRow, SnapshotCause, SnapshotRow, SnapshotSource, Staged, StagedObject, Staging,
-    UnfinishedEntry,
+    ArchivedObject, Coverage, CoverageNow, DueBy, DueErasure, DuePage, Flush, Flushed, HotTail, Recorded,
+    Refusal, SegmentKind, SegmentRow, SnapshotCause, SnapshotRow, SnapshotSource, Staged, StagedObject,
+    Staging, UnfinishedEntry,
 };
 pub use audit::SessionColumns;
 pub use batch::{Batch, LoadedSession};
@@ -49,7 +51,7 @@ pub use error::{Effect, Error};
 pub use options::Options;
 pub use progress::{Claim, Progress};
 pub use rebuild::RebuildLock;
-pub use rebuild::rows::{Rebuild, RebuildPlan, RebuildStart, RestoredSession};
+pub use rebuild::rows::{Rebuild, RebuildPlan, RebuildStart, RestoredSession, UnknownSession};
 pub use rows::{
     AccessWrite, BatchWrites, ErasureStanding, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery,
     PartRow, QuarantinedRecord, SessionRow, SessionWrite,

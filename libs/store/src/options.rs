@@ -8,6 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, PgConnection, PgPool};
 
 use crate::Error;
+use crate::gate::Gate;
 
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
@@ -30,6 +31,9 @@ pub struct Options {
     pub max_lifetime: Option<Duration>,
     /// What the server shows as the connection's name.
     pub application_name: String,
+    /// Whether to keep out of a store that a replay has not finished, and to keep a replay from beginning meanwhile. Off for the
+    /// replay itself, and for who only looks.
+    pub guarded: bool,
 }
 
 impl Options {
@@ -44,6 +48,15 @@ impl Options {
             statement_timeout: Duration::from_secs(30),
             max_lifetime: Some(Duration::from_secs(30 * 60)),
             application_name: "wakelog".to_owned(),
+            guarded: true,
+        }
+    }
+
+    /// The same for whoever builds the store again, or only looks how it is.
+    pub fn unguarded(url: impl Into<String>) -> Self {
+        Self {
+            guarded: false,
+            ..Self::new(url)
         }
     }
 
@@ -73,13 +86,14 @@ impl Options {
         Ok(options.disable_statement_logging())
     }
 
-    pub(crate) fn pool(&self) -> Result<PgPool, Error> {
+    pub(crate) fn pool(&self, gate: &Gate) -> Result<PgPool, Error> {
         if self.max_connections == 0 {
             return Err(Error::Configuration {
                 reason: "max_connections is 0".to_owned(),
             });
         }
         let settings = SessionSettings::of(self);
+        let gate = gate.clone();
         let idle_timeout = self.max_lifetime.map(|lifetime| lifetime / 3);
         let pool = PgPoolOptions::new()
             .max_connections(self.max_connections)
@@ -89,8 +103,11 @@ impl Options {
             // A connection that died while it was idle would turn a write into an unknown effect; a ping is cheap.
             .test_before_acquire(true)
             .after_connect(move |connection, _| {
-                let settings = settings.clone();
-                Box::pin(async move { settings.apply(connection).await })
+                let (settings, gate) = (settings.clone(), gate.clone());
+                Box::pin(async move {
+                    settings.apply(connection).await?;
+                    gate.pass(connection).await
+                })
             })
             .connect_lazy_with(self.connect_options()?);
         Ok(pool)
@@ -109,6 +126,7 @@ impl fmt::Debug for Options {
             .field("statement_timeout", &self.statement_timeout)
             .field("max_lifetime", &self.max_lifetime)
             .field("application_name", &self.application_name)
+            .field("guarded", &self.guarded)
             .finish()
     }
 }

@@ -15,7 +15,7 @@ const TERMINATION_BOUND: Duration = Duration::from_secs(2);
 /// How long a second claim waits before it is looked up who keeps it waiting, and between two looks.
 const PAUSE_BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-const PROGRESS: During = During::Statement("the partition's progress");
+pub(crate) const PROGRESS: During = During::Statement("the partition's progress");
 
 /// What the new owner of a partition goes on from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Store {
     ///
     /// An earlier owner that is frozen inside a transaction holds the row: once the lock time-out has passed its
     /// connection is terminated and the claim is tried once more. Safe to cancel: a claim that nobody hears of fences
-    /// the earlier owner and nothing else.
+    /// the earlier owner and nothing else. [`Error::BeingBuilt`] while a rebuild of the store is unfinished.
     pub async fn claim_partition(&self, topic: &str, partition: i32) -> Result<Claim, Error> {
         let begun = Instant::now();
         let claimed = self.claim_within_bounds(topic, partition).await;
@@ -112,21 +112,28 @@ impl Store {
 /// One statement, so that there is no transaction that a cancelled caller could leave open.
 async fn claim(connection: &mut PgConnection, topic: &str, partition: i32) -> Result<Claim, Error> {
     let row = sqlx::query(
-        "INSERT INTO stream_progress AS held (topic, partition, epoch, next_offset) VALUES ($1, $2, 1, 0)
+        "INSERT INTO stream_progress AS held (topic, partition, epoch, next_offset)
+         SELECT $1, $2, 1, 0 WHERE NOT EXISTS (SELECT FROM store_rebuilds WHERE finished_at IS NULL)
          ON CONFLICT (topic, partition) DO UPDATE SET epoch = held.epoch + 1, updated_at = now()
          RETURNING partition, epoch, next_offset, last_record_crc",
     )
     .bind(topic)
     .bind(partition)
-    .fetch_one(connection)
+    .fetch_optional(connection)
     .await
-    .map_err(|error| convert(PROGRESS, error))?;
+    .map_err(|error| convert(PROGRESS, error))?
+    .ok_or(Error::BeingBuilt)?;
+    claimed(&row)
+}
+
+/// The claim that a statement has returned.
+pub(crate) fn claimed(row: &PgRow) -> Result<Claim, Error> {
     let Progress {
         partition: _,
         epoch,
         next_offset,
         last_record_crc,
-    } = progress_of(&row)?;
+    } = progress_of(row)?;
     metrics::counter!("wakelog_store_claims_total").increment(1);
     Ok(Claim {
         epoch,
@@ -198,9 +205,10 @@ fn progress_of(row: &PgRow) -> Result<Progress, Error> {
         partition: row.try_get("partition").map_err(read)?,
         epoch: row.try_get("epoch").map_err(read)?,
         next_offset: row.try_get("next_offset").map_err(read)?,
-        last_record_crc: last_record_crc
-            .map(u32::try_from)
-            .transpose()
-            .map_err(|_| Error::Bug("stored last_record_crc is no CRC-32".to_owned()))?,
+        last_record_crc: last_record_crc.map(stored_crc).transpose()?,
     })
+}
+
+pub(crate) fn stored_crc(crc: i64) -> Result<u32, Error> {
+    u32::try_from(crc).map_err(|_| Error::Bug("stored last_record_crc is no CRC-32".to_owned()))
 }

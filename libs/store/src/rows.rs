@@ -77,6 +77,10 @@ pub struct SessionWrite {
     pub lifetime_status: i32,
     /// Whether it is erased. Never taken back.
     pub erased: bool,
+    /// When it was opened, in microseconds since 1970; written when it is first stored. `None`, and what lies ahead: now.
+    pub opened_at_us: Option<u64>,
+    /// When it was changed last, in microseconds since 1970. `None`, and what lies ahead: now.
+    pub updated_at_us: Option<u64>,
 }
 
 /// A lifetime as the fold says it is. Id, request, base and body start are written once, by the bind.
@@ -100,6 +104,8 @@ pub struct LifetimeWrite {
     pub applied_seq: u64,
     /// Its status, as on the wire.
     pub status: i32,
+    /// When it was bound, in milliseconds since 1970; written by the bind. `None`, and what lies ahead: now.
+    pub bound_at_ms: Option<u64>,
 }
 
 /// One account's access to a session.
@@ -178,7 +184,7 @@ pub struct LifetimeRow {
     pub applied_seq: u64,
     /// Its status, as on the wire.
     pub status: i32,
-    /// When it was stored, in milliseconds since 1970 by the database's clock.
+    /// When it was bound, in milliseconds since 1970 by the log's clock.
     pub bound_at_ms: u64,
     /// The current generation of the session.
     pub current_generation: u64,

@@ -9,6 +9,7 @@ use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Transaction};
 use tokio::time::timeout;
 
 use crate::error::{During, connection_error, convert};
+use crate::gate::Gate;
 use crate::options::{Options, SessionSettings};
 use crate::{Effect, Error};
 
@@ -20,14 +21,17 @@ const DIAGNOSIS_BOUND: Duration = Duration::from_secs(2);
 pub struct Store {
     pub(crate) pool: PgPool,
     pub(crate) options: Arc<Options>,
+    gate: Gate,
 }
 
 impl Store {
     /// Connects, within the acquire time-out and a little.
     pub async fn connect(options: Options) -> Result<Self, Error> {
+        let gate = Gate::new(options.guarded);
         let store = Self {
-            pool: options.pool()?,
+            pool: options.pool(&gate)?,
             options: Arc::new(options),
+            gate,
         };
         match store.acquire().await {
             Ok(_connection) => Ok(store),
@@ -59,7 +63,13 @@ impl Store {
 
     /// A connection of the pool. Every statement takes its own: an error here means that nothing was sent.
     pub(crate) async fn acquire(&self) -> Result<PoolConnection<Postgres>, Error> {
-        self.pool.acquire().await.map_err(|error| {
+        let mut refusals = self.gate.refusals();
+        // The pool would try again until the time is over.
+        let acquired = tokio::select! {
+            acquired = self.pool.acquire() => acquired,
+            Ok(()) = refusals.changed() => return Err(Error::BeingBuilt),
+        };
+        acquired.map_err(|error| {
             let error = convert(During::Acquire, error);
             debug_assert_eq!(error.effect(), Effect::CertainlyNot);
             error
@@ -69,8 +79,11 @@ impl Store {
     /// Begins in a task of its own: a caller that is cancelled while BEGIN is on its way would give a connection with
     /// an open transaction back to the pool (sqlx issue 4385). The task goes on, and drops what nobody takes.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
-        let pool = self.pool.clone();
+        let (pool, refusals) = (self.pool.clone(), self.gate.refusals());
         match tokio::spawn(async move { pool.begin().await }).await {
+            Ok(Err(sqlx::Error::PoolTimedOut)) if refusals.has_changed().unwrap_or(false) => {
+                Err(Error::BeingBuilt)
+            }
             Ok(begun) => begun.map_err(|error| convert(During::Acquire, error)),
             Err(error) => Err(Error::Unreachable {
                 reason: format!("the task that begins a transaction ended: {error}"),
@@ -126,7 +139,7 @@ impl fmt::Debug for Store {
 }
 
 /// Rolls back for a caller that has something better to report than a failed rollback.
-pub(crate) async fn give_up(transaction: Transaction<'static, Postgres>) {
+pub(crate) async fn give_up(transaction: Transaction<'_, Postgres>) {
     if let Err(error) = transaction.rollback().await {
         tracing::debug!(%error, "rollback failed, the connection is dropped");
     }

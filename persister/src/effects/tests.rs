@@ -2,12 +2,44 @@ mod erasure;
 
 use wakelog_proto::v1::{AccessRole, LifetimeStatus, SessionRecord};
 
+use crate::decode::{Decoded, decode};
 use crate::testing::{
     Harness, access, bound, ended, entry, entry_part, log_record, opened, opened_on, raw_record, session,
 };
 
 fn all_of(n: u8, records: Vec<SessionRecord>) -> Vec<(wakelog_model::SessionId, SessionRecord)> {
     records.into_iter().map(|record| (session(n), record)).collect()
+}
+
+/// Invariant exactly-once-fold: a fold of the same log later says the same times.
+#[test]
+fn exactly_once_fold_times_are_those_of_the_log() {
+    let one = session(1);
+    let mut harness = Harness::default();
+    let at = |logged_at_ms, offset, record: &SessionRecord| Decoded {
+        logged_at_ms: Some(logged_at_ms),
+        ..decode(&log_record(offset, one, record))
+    };
+    let writes = harness.batch_of_decoded(&[
+        at(100, 0, &opened(None)),
+        at(110, 1, &bound(one, 1)),
+        at(130, 2, &entry(one, 1, 1, b'a')),
+        at(120, 3, &bound(one, 2)),
+    ]);
+    let session = &writes.sessions[0];
+    assert_eq!(
+        (session.opened_at_us, session.updated_at_us),
+        (Some(100_000), Some(130_000))
+    );
+    let bound_at: Vec<_> = writes.lifetimes.iter().map(|write| write.bound_at_ms).collect();
+    assert_eq!(bound_at, [Some(110), Some(120)]);
+    let writes = harness.batch_of_decoded(&[at(140, 4, &entry(one, 2, 1, b'b'))]);
+    let session = &writes.sessions[0];
+    assert_eq!(
+        (session.opened_at_us, session.updated_at_us),
+        (None, Some(140_000))
+    );
+    assert_eq!(writes.lifetimes[0].bound_at_ms, None, "it was bound before");
 }
 
 #[test]

@@ -5,14 +5,14 @@ use wakelog_model::SessionId;
 use wakelog_store::{HotTail, Rebuild};
 
 use super::load::{ArchivedEnds, tell};
-use super::report::{Missing, ReplayPhase, ReplayReport};
+use super::report::{LISTED, Missing, ReplayPhase, ReplayReport};
 use super::{Hear, Replay};
 use crate::Error;
 
 /// Sessions that are looked at a time.
 const SESSIONS: u32 = 200;
 
-/// Ranges of missing entries that are named of one session.
+/// Ranges of missing entries of one session that are asked for at a time.
 const HOLES: usize = 100;
 
 impl Replay {
@@ -29,11 +29,12 @@ impl Replay {
         }
         self.store.erase_below_erased().await?;
         self.check_ends(archived_ends, report, shutdown).await?;
-        let starts = rebuild.starts.iter();
-        let partitions: Vec<i32> = starts
-            .filter(|(_, start_offset)| *start_offset > 0)
-            .map(|(partition, _)| *partition)
-            .collect();
+        self.forget_erased_segments(report).await?;
+        let starts = rebuild.starts_above_zero();
+        for (partition, start_offset) in &starts {
+            self.find_unopened(*partition, *start_offset, report).await?;
+        }
+        let partitions: Vec<i32> = starts.into_keys().collect();
         let (mut after, mut done) = (None, 0);
         loop {
             let page = self
@@ -44,7 +45,7 @@ impl Replay {
                 return Ok(());
             };
             after = Some(*last);
-            self.store.settle_segments(&page).await?;
+            self.store.settle_segments(rebuild.epoch, &page).await?;
             for tail in self.store.hot_tails(&page).await? {
                 if shutdown.is_cancelled() {
                     return Err(Error::Interrupted);
@@ -93,19 +94,59 @@ impl Replay {
         Ok(())
     }
 
-    async fn find_holes(&self, tail: &HotTail, report: &mut ReplayReport) -> Result<(), Error> {
-        let missing = self
+    /// A sweep of a session that was erased meanwhile may have deleted a segment before it was looked at.
+    async fn forget_erased_segments(&self, report: &mut ReplayReport) -> Result<(), Error> {
+        let named = report.sessions_with_missing_segments();
+        for page in named.chunks(SESSIONS as usize) {
+            let tails = self.store.hot_tails(page).await?;
+            let erased = tails.iter().filter(|tail| tail.erased);
+            report.forget_segments_of(&erased.map(|tail| tail.session).collect());
+        }
+        Ok(())
+    }
+
+    /// Sessions of which the topic has records, and of which nobody has the beginning.
+    async fn find_unopened(
+        &self,
+        partition: i32,
+        start_offset: i64,
+        report: &mut ReplayReport,
+    ) -> Result<(), Error> {
+        let (unknown, count) = self
             .store
-            .missing_entries(tail.session, tail.last_entry_seq, HOLES)
+            .unknown_sessions(&self.topic, partition, start_offset, LISTED)
             .await?;
-        for (first, last) in missing {
-            report.add(Missing::Entries {
-                partition: tail.partition,
-                session: tail.session,
-                first,
-                last,
+        report.missing_count += count - unknown.len() as u64;
+        for unknown in unknown {
+            report.add(Missing::Unopened {
+                partition,
+                session: unknown.session,
+                first: unknown.first_offset,
+                last: unknown.last_offset,
             });
         }
         Ok(())
+    }
+
+    async fn find_holes(&self, tail: &HotTail, report: &mut ReplayReport) -> Result<(), Error> {
+        let mut from = 1;
+        loop {
+            let missing = self
+                .store
+                .missing_entries(tail.session, from, tail.last_entry_seq, HOLES)
+                .await?;
+            let Some((_, end)) = missing.last().copied() else {
+                return Ok(());
+            };
+            for (first, last) in missing {
+                report.add(Missing::Entries {
+                    partition: tail.partition,
+                    session: tail.session,
+                    first,
+                    last,
+                });
+            }
+            from = end + 1;
+        }
     }
 }

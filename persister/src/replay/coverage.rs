@@ -1,84 +1,209 @@
-//! How far the archive's states reach, by the names of its coverage objects.
+//! How far the archive's states reach, and whether they are states of this log (archived-is-complete).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use bytes::Bytes;
 use futures::TryStreamExt as _;
-use wakelog_archive::{COVERED_PREFIX, CoveredKey, ObjectName, ObjectStore};
+use prost::Message as _;
+use wakelog_archive::{
+    COVERED_FORMAT, COVERED_PREFIX, CoveredKey, Failure, MARK_LIMIT, ObjectName, ObjectStore,
+};
+use wakelog_proto::v1::CoveredPartition;
+use wakelog_store::Progress;
+use wakelog_stream::LogReader;
 
 use crate::Error;
+use crate::log_fits::log_fits;
+use crate::status::StopReason;
+
+/// How often the objects are listed anew because archivers have replaced what was listed.
+const ROUNDS: u32 = 4;
+
+/// The archive is that of another log than the one it was compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveMisfit {
+    /// The object that says so.
+    pub key: String,
+    /// What does not fit.
+    pub what: String,
+}
+
+impl fmt::Display for ArchiveMisfit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.key, self.what)
+    }
+}
+
+/// Compares the archive's coverage with a log: the record before the one that was folded next must be the one that was folded.
+/// `None` if they fit, as far as the log still has those records.
+pub async fn archive_fits(
+    objects: &ObjectStore,
+    reader: &LogReader,
+    topic: &str,
+) -> Result<Option<ArchiveMisfit>, Error> {
+    newest(objects).await?.misfit(reader, topic).await
+}
+
+/// What a coverage object says, with the offset that its name says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Covered {
+    key: CoveredKey,
+    topic: String,
+    /// How far the partition was folded then.
+    next_offset: i64,
+    last_record_crc: Option<u32>,
+}
 
 /// The newest coverage of each partition, of the newest incarnation of the topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Newest {
     pub(super) incarnation: u32,
-    offsets: BTreeMap<i32, i64>,
-}
-
-impl Default for Newest {
-    /// Nothing is covered.
-    fn default() -> Self {
-        Self {
-            incarnation: 1,
-            offsets: BTreeMap::new(),
-        }
-    }
+    covered: BTreeMap<i32, Covered>,
 }
 
 impl Newest {
     /// Below which offset the states hold everything of the partition.
     pub(super) fn offset(&self, partition: i32) -> i64 {
-        self.offsets.get(&partition).copied().unwrap_or(0)
+        let covered = self.covered.get(&partition);
+        covered.map_or(0, |covered| i64::try_from(covered.key.offset).unwrap_or(i64::MAX))
     }
 
-    /// Offsets of an earlier incarnation say nothing about this one.
+    /// The first thing that does not fit the log.
+    pub(super) async fn misfit(
+        &self,
+        reader: &LogReader,
+        topic: &str,
+    ) -> Result<Option<ArchiveMisfit>, Error> {
+        let partitions = reader.partition_count().await?;
+        for (partition, covered) in &self.covered {
+            let what = match covered.topic == topic {
+                false => Some(format!("it is of topic {}", covered.topic)),
+                true if *partition >= partitions => Some(format!("the topic has no partition {partition}")),
+                true => differs(*partition, covered, reader).await?,
+            };
+            if let Some(what) = what {
+                let key = covered.key.to_string();
+                return Ok(Some(ArchiveMisfit { key, what }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+async fn differs(partition: i32, covered: &Covered, reader: &LogReader) -> Result<Option<String>, Error> {
+    let folded = Progress {
+        partition,
+        epoch: 0,
+        next_offset: covered.next_offset,
+        last_record_crc: covered.last_record_crc,
+    };
+    Ok(match log_fits(&folded, reader).await? {
+        // Whether the archive covers what the log has dropped is another question.
+        None | Some(StopReason::RetentionHole { .. }) => None,
+        Some(reason) => Some(reason.to_string()),
+    })
+}
+
+/// The newest object of each partition, by name. Offsets of an earlier incarnation say nothing about a later one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Names {
+    incarnation: u32,
+    newest: BTreeMap<i32, CoveredKey>,
+}
+
+impl Names {
+    fn none() -> Self {
+        Self {
+            incarnation: 1,
+            newest: BTreeMap::new(),
+        }
+    }
+
     fn take(&mut self, key: CoveredKey) {
-        let (Ok(partition), Ok(offset)) = (i32::try_from(key.partition), i64::try_from(key.offset)) else {
+        let Ok(partition) = i32::try_from(key.partition) else {
             return;
         };
         if key.incarnation > self.incarnation {
             self.incarnation = key.incarnation;
-            self.offsets.clear();
+            self.newest.clear();
         }
         if key.incarnation == self.incarnation {
-            let covered = self.offsets.entry(partition).or_default();
-            *covered = offset.max(*covered);
+            let newest = self.newest.entry(partition).or_insert(key);
+            *newest = key.max(*newest);
         }
     }
 }
 
-/// Lists them.
+/// Lists and reads them.
 pub(super) async fn newest(objects: &ObjectStore) -> Result<Newest, Error> {
-    let mut newest = Newest::default();
+    for _ in 0..ROUNDS {
+        if let Some(newest) = read(objects, names(objects).await?).await? {
+            return Ok(newest);
+        }
+    }
+    Err(Error::Coverage {
+        key: COVERED_PREFIX.to_owned(),
+        reason: format!("the objects were replaced {ROUNDS} times while they were read"),
+    })
+}
+
+async fn names(objects: &ObjectStore) -> Result<Names, Error> {
+    let mut names = Names::none();
     let listed = objects.list(COVERED_PREFIX, None);
     tokio::pin!(listed);
     while let Some(object) = listed.try_next().await? {
         if let ObjectName::Covered(key) = ObjectName::parse(&object.key) {
-            newest.take(key);
+            names.take(key);
         }
     }
-    Ok(newest)
+    Ok(names)
+}
+
+/// `None` if one of them is not there any more.
+async fn read(objects: &ObjectStore, names: Names) -> Result<Option<Newest>, Error> {
+    let mut covered = BTreeMap::new();
+    for (partition, key) in names.newest {
+        let bytes = match objects.get_bytes(&key.to_string(), MARK_LIMIT).await {
+            Ok(bytes) => bytes,
+            Err(error) if error.failure() == Some(Failure::NotFound) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        covered.insert(partition, decode(key, bytes)?);
+    }
+    Ok(Some(Newest {
+        incarnation: names.incarnation,
+        covered,
+    }))
+}
+
+fn decode(key: CoveredKey, bytes: Bytes) -> Result<Covered, Error> {
+    let refuse = |reason: &str| Error::Coverage {
+        key: key.to_string(),
+        reason: reason.to_owned(),
+    };
+    let read = CoveredPartition::decode(bytes).map_err(|error| refuse(&error.to_string()))?;
+    if read.format != COVERED_FORMAT {
+        return Err(refuse(&format!(
+            "its format has version {}, this build knows {COVERED_FORMAT}",
+            read.format
+        )));
+    }
+    let is_named_so = read.incarnation == key.incarnation
+        && u32::try_from(read.partition).ok() == Some(key.partition)
+        && read.covered_offset == key.offset
+        && read.next_offset >= read.covered_offset;
+    if !is_named_so {
+        return Err(refuse("it does not say what its name says"));
+    }
+    Ok(Covered {
+        key,
+        topic: read.topic,
+        next_offset: i64::try_from(read.next_offset)
+            .map_err(|_| refuse("its next offset is larger than any log"))?,
+        last_record_crc: read.last_record_crc,
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_offset_of_the_newest_incarnation_counts() {
-        let mut newest = Newest::default();
-        let mut take = |incarnation, partition, offset| {
-            newest.take(CoveredKey {
-                incarnation,
-                partition,
-                offset,
-            });
-        };
-        take(1, 0, 70);
-        take(1, 0, 30);
-        take(1, 1, 9);
-        take(2, 0, 5);
-        take(1, 0, 90);
-        assert_eq!(newest.incarnation, 2);
-        assert_eq!((newest.offset(0), newest.offset(1), newest.offset(7)), (5, 0, 0));
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use super::batches::{DecodedBatch, decoded_batches};
 use super::load::tell;
 use super::report::{Missing, ReplayPhase, ReplayedPartition};
 use super::skip::Skip;
-use super::{Hear, Replay};
+use super::{Hear, Replay, coverage};
 use crate::Error;
 use crate::batch::{BatchError, BatchPlan, fold_batch};
 use crate::cache::SessionCache;
@@ -35,6 +35,8 @@ pub(super) struct FoldTask {
     /// The log's end.
     pub(super) to: i64,
     pub(super) incarnation: u32,
+    /// The rebuild's.
+    pub(super) epoch: i64,
     pub(super) stop: CancellationToken,
     pub(super) hear: Hear,
 }
@@ -50,15 +52,13 @@ pub(super) enum Folded {
 impl FoldTask {
     pub(super) async fn run(self) -> Result<Folded, Error> {
         let (store, partition) = (&self.replay.store, self.partition);
-        let claim = store.claim_partition(&self.replay.topic, partition).await?;
+        let claim = store
+            .claim_for_rebuild(&self.replay.topic, partition, self.epoch)
+            .await?;
         match log_fits(&progress_of(partition, &claim), &self.replay.reader).await? {
             None => {}
             Some(StopReason::RetentionHole { next_offset, low }) => {
-                return Ok(Folded::Missing(Missing::Records {
-                    partition,
-                    from: next_offset,
-                    to: low,
-                }));
+                return self.dropped(next_offset, low).await;
             }
             Some(reason) => return Err(Error::Stopped { partition, reason }),
         }
@@ -110,6 +110,20 @@ impl FoldTask {
                 high: folded.next_offset,
             }),
             false => Ok(Folded::Done(folded)),
+        }
+    }
+
+    /// The topic has dropped records since this rebuild was begun. What the archive has come to cover since then is lost to this
+    /// rebuild only.
+    async fn dropped(&self, from: i64, to: i64) -> Result<Folded, Error> {
+        let partition = self.partition;
+        let covered = match &self.replay.objects {
+            Some(objects) => coverage::newest(objects).await?.offset(partition),
+            None => 0,
+        };
+        match covered >= to {
+            true => Err(Error::DroppedMeanwhile { partition, from, to }),
+            false => Ok(Folded::Missing(Missing::Records { partition, from, to })),
         }
     }
 

@@ -33,6 +33,13 @@ impl Listed {
         self.states.iter().max().copied()
     }
 
+    /// All of them, the newest first.
+    pub(super) fn states(&self) -> Vec<SnapshotKey> {
+        let mut states = self.states.clone();
+        states.sort_unstable_by(|a, b| b.cmp(a));
+        states
+    }
+
     /// The last entry that a segment holds.
     pub(super) fn last_entry(&self) -> Option<u64> {
         self.segments.iter().map(|(key, _)| key.max_entry_seq).max()

@@ -1,19 +1,22 @@
 //! Every session's state, parts and segments into the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use prost::Message as _;
 use tokio_util::sync::CancellationToken;
-use wakelog_archive::{ERASED_FORMAT, ERASED_PREFIX, ObjectName, ObjectStore, SegmentKey, describe_stored};
+use wakelog_archive::{
+    ERASED_FORMAT, ERASED_PREFIX, MARK_LIMIT, ObjectName, ObjectStore, SegmentKey, SnapshotKey,
+    describe_stored,
+};
 use wakelog_model::SessionId;
 use wakelog_proto::v1::ErasedSession;
 use wakelog_store::{ArchivedObject, Rebuild};
-use wakelog_stream::Watermarks;
 
+use super::choice::{Choice, Starts, choose};
 use super::listing::{Listed, Sessions};
 use super::report::{Missing, ReplayPhase, ReplayProgress, ReplayReport};
-use super::state::{self, damage};
+use super::state::{ArchivedState, damage};
 use super::{Hear, Replay, unfinished};
 use crate::Error;
 
@@ -24,18 +27,21 @@ const SEGMENTS_AT_A_TIME: usize = 8;
 /// Rows of the manifest that are stored at a time.
 const SEGMENT_ROWS: usize = 1_000;
 
-/// Bytes of a mark of an erased session, at most.
-const MARK_LIMIT: u64 = 64 * 1024;
-
 /// The last archived entry of each session, as of the beginning.
 pub(super) type ArchivedEnds = BTreeMap<SessionId, u64>;
 
 /// Where sessions are restored.
 struct Place<'a> {
-    incarnation: u32,
-    /// The partitions that do not start at 0.
-    partitions: &'a BTreeSet<i32>,
-    watermarks: &'a BTreeMap<i32, Watermarks>,
+    objects: &'a ObjectStore,
+    epoch: i64,
+    starts: Starts<'a>,
+}
+
+/// Which of two looks at the marks of erased sessions it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    BeforeStates,
+    AfterStates,
 }
 
 /// What became of one session.
@@ -74,7 +80,6 @@ impl Replay {
     pub(super) async fn load(
         &self,
         rebuild: &Rebuild,
-        watermarks: &BTreeMap<i32, Watermarks>,
         report: &mut ReplayReport,
         shutdown: &CancellationToken,
         hear: &Hear,
@@ -82,24 +87,36 @@ impl Replay {
         let Some(objects) = &self.objects else {
             return Ok(());
         };
-        let partitions: BTreeSet<i32> = rebuild
-            .starts
-            .iter()
-            .filter(|(_, start_offset)| *start_offset > 0)
-            .map(|(partition, _)| *partition)
-            .collect();
-        self.load_erased(objects, &partitions, report, shutdown).await?;
+        let offsets = rebuild.starts_above_zero();
         let place = Place {
-            incarnation: rebuild.incarnation,
-            partitions: &partitions,
-            watermarks,
+            objects,
+            epoch: rebuild.epoch,
+            starts: Starts {
+                incarnation: rebuild.incarnation,
+                offsets: &offsets,
+            },
         };
-        let sessions = stream::try_unfold(Sessions::new(objects), |mut sessions| async move {
+        self.load_erased(&place, Look::BeforeStates, report, shutdown)
+            .await?;
+        self.load_sessions(&place, report, shutdown, hear).await?;
+        // What was erased meanwhile has lost its state: without its mark its records would be those of an unknown session.
+        self.load_erased(&place, Look::AfterStates, report, shutdown)
+            .await
+    }
+
+    async fn load_sessions(
+        &self,
+        place: &Place<'_>,
+        report: &mut ReplayReport,
+        shutdown: &CancellationToken,
+        hear: &Hear,
+    ) -> Result<(), Error> {
+        let sessions = stream::try_unfold(Sessions::new(place.objects), |mut sessions| async move {
             let listed = sessions.next().await?;
             Ok::<_, Error>(listed.map(|listed| (listed, sessions)))
         });
         let loads = sessions
-            .map(|listed| async { self.load_session(objects, listed?, &place).await })
+            .map(|listed| async { self.load_session(listed?, place).await })
             .buffer_unordered(SESSIONS_AT_A_TIME);
         tokio::pin!(loads);
         let mut done = 0;
@@ -120,12 +137,16 @@ impl Replay {
 
     async fn load_erased(
         &self,
-        objects: &ObjectStore,
-        partitions: &BTreeSet<i32>,
+        place: &Place<'_>,
+        look: Look,
         report: &mut ReplayReport,
         shutdown: &CancellationToken,
     ) -> Result<(), Error> {
-        let listed = objects.list(ERASED_PREFIX, None);
+        // A topic that begins at its beginning says itself what was erased.
+        if place.starts.offsets.is_empty() {
+            return Ok(());
+        }
+        let listed = place.objects.list(ERASED_PREFIX, None);
         tokio::pin!(listed);
         while let Some(object) = listed.try_next().await? {
             if shutdown.is_cancelled() {
@@ -134,122 +155,122 @@ impl Replay {
             let ObjectName::Erased(session) = ObjectName::parse(&object.key) else {
                 continue;
             };
-            let mark = objects.get_bytes(&object.key, MARK_LIMIT).await?;
+            let mark = place.objects.get_bytes(&object.key, MARK_LIMIT).await?;
             let mark = ErasedSession::decode(mark)
                 .ok()
                 .filter(|mark| mark.format == ERASED_FORMAT);
-            let Some(mark) = mark else {
-                report.add(Missing::State {
+            match mark {
+                Some(mark) if place.starts.offsets.contains_key(&mark.partition) => {
+                    self.store
+                        .restore_erased(place.epoch, session, mark.partition)
+                        .await?;
+                    report.erased_sessions += u64::from(look == Look::AfterStates);
+                }
+                Some(_) => {}
+                None if look == Look::AfterStates => report.add(Missing::State {
                     session,
                     key: object.key,
                     reason: "it does not say of which partition the erased session was".to_owned(),
-                });
-                continue;
-            };
-            // A topic that begins at its beginning says itself what was erased.
-            if partitions.contains(&mark.partition) {
-                self.store.restore_erased(session, mark.partition).await?;
-                report.erased_sessions += 1;
+                }),
+                None => {}
             }
         }
         Ok(())
     }
 
     /// Looks again where something is missing: archivers may go on, drop a state for a newer one, or delete what was erased.
-    async fn load_session(
-        &self,
-        objects: &ObjectStore,
-        listed: Listed,
-        place: &Place<'_>,
-    ) -> Result<Loaded, Error> {
+    async fn load_session(&self, listed: Listed, place: &Place<'_>) -> Result<Loaded, Error> {
         let session = listed.session;
-        let loaded = self.try_load(objects, listed, place).await?;
+        let loaded = self.try_load(listed, place).await?;
         // A segment that can't be used does not keep its session from being restored.
         if loaded.restored || loaded.missing.is_empty() {
             return Ok(loaded);
         }
-        match Sessions::only(objects, session).next().await? {
-            Some(listed) => self.try_load(objects, listed, place).await,
+        match Sessions::only(place.objects, session).next().await? {
+            Some(listed) => self.try_load(listed, place).await,
             None => Ok(Loaded::default()),
         }
     }
 
-    async fn try_load(
-        &self,
-        objects: &ObjectStore,
-        listed: Listed,
-        place: &Place<'_>,
-    ) -> Result<Loaded, Error> {
+    async fn try_load(&self, listed: Listed, place: &Place<'_>) -> Result<Loaded, Error> {
         let mut loaded = Loaded::default();
         let session = listed.session;
-        let Some(key) = listed.newest_state() else {
-            // The topic has all of it, or nobody: that is found in the end.
-            return Ok(loaded);
-        };
-        let missing_state = |reason| Missing::State {
-            session,
-            key: ObjectName::State(key).to_string(),
-            reason,
-        };
         let is_there = self.store.stored_sessions(&[session]).await?.contains(&session);
         if is_there {
             return Ok(loaded);
         }
-        let archived = match state::read(objects, &self.topic, key).await? {
-            Ok(archived) => archived,
-            Err(reason) => {
-                loaded.missing.push(missing_state(reason));
-                return Ok(loaded);
-            }
-        };
-        let partition = archived.partition();
-        let Some(marks) = place.watermarks.get(&partition) else {
-            loaded
-                .missing
-                .push(missing_state(format!("the topic has no partition {partition}")));
+        let choice = choose(place.objects, &self.topic, &listed, &place.starts).await?;
+        if let Some((key, reason)) = choice.unusable() {
+            let reason = reason.to_owned();
+            loaded.missing.push(Missing::State { session, key, reason });
+        }
+        if let Choice::Topic(key, archived) | Choice::State(key, archived) = &choice
+            && key.incarnation == place.starts.incarnation
+        {
+            self.check_end(archived).await?;
+        }
+        let Choice::State(key, archived) = choice else {
             return Ok(loaded);
         };
-        // Offsets of an earlier incarnation of the topic say nothing about this one.
-        if key.incarnation == place.incarnation && archived.next_offset() > marks.high {
-            return Err(Error::LogTooShort {
-                partition,
-                next_offset: archived.next_offset(),
-                high: marks.high,
-            });
-        }
-        if !place.partitions.contains(&partition) {
+        self.store.clear_pieces(place.epoch, session).await?;
+        if let Some(missing) = self.load_unfinished(place, key, &archived).await? {
+            loaded.missing.push(missing);
             return Ok(loaded);
-        }
-        self.store.clear_pieces(session).await?;
-        let last = archived.restored.session.last_entry_seq;
-        if archived.unfinished_parts > 0 {
-            let parts = archived.unfinished_parts;
-            let restored = unfinished::restore(&self.store, objects, key, last + 1, parts).await?;
-            if let Err(reason) = restored {
-                let key = ObjectName::Parts(key).to_string();
-                loaded.missing.push(Missing::State { session, key, reason });
-                return Ok(loaded);
-            }
         }
         // What begins behind the state's last entry is in the topic, and will be archived from there.
+        let last = archived.restored.session.last_entry_seq;
         let segments = listed.segments.into_iter();
         let segments: Vec<_> = segments.filter(|(key, _)| key.min_entry_seq <= last).collect();
-        self.load_segments(objects, session, segments, &mut loaded)
+        self.load_segments(place, session, segments, &mut loaded).await?;
+        self.store
+            .restore_session(place.epoch, &archived.restored)
             .await?;
-        self.store.restore_session(&archived.restored).await?;
         loaded.restored = true;
         Ok(loaded)
     }
 
+    /// The log must reach as far as the state does. It is asked now: whoever made the state may still be going on.
+    async fn check_end(&self, archived: &ArchivedState) -> Result<(), Error> {
+        let (partition, next_offset) = (archived.partition(), archived.next_offset());
+        let high = self.reader.watermarks(partition).await?.high;
+        match next_offset > high {
+            true => Err(Error::LogTooShort {
+                partition,
+                next_offset,
+                high,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    async fn load_unfinished(
+        &self,
+        place: &Place<'_>,
+        key: SnapshotKey,
+        archived: &ArchivedState,
+    ) -> Result<Option<Missing>, Error> {
+        if archived.unfinished.is_empty() {
+            return Ok(None);
+        }
+        let entry_seq = archived.restored.session.last_entry_seq + 1;
+        let (store, digests) = ((&self.store, place.epoch), &archived.unfinished);
+        let restored = unfinished::restore(store, place.objects, key, entry_seq, digests).await?;
+        Ok(restored.err().map(|reason| Missing::State {
+            session: key.session,
+            key: ObjectName::Parts(key).to_string(),
+            reason,
+        }))
+    }
+
     async fn load_segments(
         &self,
-        objects: &ObjectStore,
+        place: &Place<'_>,
         session: SessionId,
         segments: Vec<(SegmentKey, u64)>,
         loaded: &mut Loaded,
     ) -> Result<(), Error> {
         let described = stream::iter(segments)
-            .map(|(key, bytes)| async move { (key, describe_stored(objects, key, bytes).await) })
+            .map(|(key, bytes)| async move { (key, describe_stored(place.objects, key, bytes).await) })
             .buffered(SEGMENTS_AT_A_TIME)
             .chunks(SEGMENT_ROWS);
         tokio::pin!(described);
@@ -275,7 +296,7 @@ impl Replay {
                     }),
                 }
             }
-            self.store.restore_segments(session, &rows).await?;
+            self.store.restore_segments(place.epoch, session, &rows).await?;
             loaded.segments += rows.len() as u64;
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! What a replay says.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use wakelog_model::SessionId;
 
 /// What is missing is listed up to this number, and counted beyond.
-const LISTED: usize = 1_000;
+pub(super) const LISTED: usize = 1_000;
 
 /// What a replay did, and what it did not find.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +47,25 @@ impl ReplayReport {
         if self.missing.len() < LISTED {
             self.missing.push(missing);
         }
+    }
+
+    /// Takes back that segments of these sessions are missing: they were erased meanwhile.
+    pub(crate) fn forget_segments_of(&mut self, erased: &HashSet<SessionId>) {
+        let before = self.missing.len();
+        self.missing.retain(|missing| match missing {
+            Missing::Segment { session, .. } => !erased.contains(session),
+            _ => true,
+        });
+        self.missing_count -= (before - self.missing.len()) as u64;
+    }
+
+    /// The sessions of which a segment is missing.
+    pub(crate) fn sessions_with_missing_segments(&self) -> Vec<SessionId> {
+        let segments = self
+            .missing
+            .iter()
+            .filter(|missing| matches!(missing, Missing::Segment { .. }));
+        segments.filter_map(Missing::session).collect()
     }
 }
 
@@ -128,6 +148,18 @@ pub enum Missing {
         /// The last one.
         last: u64,
     },
+    /// Records of a session, of which there is neither a state nor a record that opens it: what came before is lost, and they were
+    /// put aside.
+    Unopened {
+        /// The partition.
+        partition: i32,
+        /// The session.
+        session: SessionId,
+        /// The offset of the first of these records.
+        first: i64,
+        /// That of the last one.
+        last: i64,
+    },
     /// A session of which there are segments, but neither a state nor a record.
     Unknown {
         /// The session.
@@ -147,6 +179,7 @@ impl Missing {
             Self::Segment { .. } => "segment",
             Self::Entries { .. } => "entries",
             Self::Beyond { .. } => "beyond",
+            Self::Unopened { .. } => "unopened_session",
             Self::Unknown { .. } => "unknown_session",
         }
     }
@@ -157,6 +190,7 @@ impl Missing {
             Self::Records { partition, .. }
             | Self::RecordsOf { partition, .. }
             | Self::Entries { partition, .. }
+            | Self::Unopened { partition, .. }
             | Self::Beyond { partition, .. } => Some(*partition),
             Self::State { .. } | Self::Segment { .. } | Self::Unknown { .. } => None,
         }
@@ -169,6 +203,7 @@ impl Missing {
                 Some((from.unsigned_abs(), (to - 1).unsigned_abs()))
             }
             Self::Entries { first, last, .. } | Self::Beyond { first, last, .. } => Some((*first, *last)),
+            Self::Unopened { first, last, .. } => Some((first.unsigned_abs(), last.unsigned_abs())),
             Self::Unknown { last, .. } => Some((1, *last)),
             Self::State { .. } | Self::Segment { .. } => None,
         }
@@ -183,6 +218,7 @@ impl Missing {
             | Self::Segment { session, .. }
             | Self::Entries { session, .. }
             | Self::Beyond { session, .. }
+            | Self::Unopened { session, .. }
             | Self::Unknown { session, .. } => Some(*session),
         }
     }
@@ -209,6 +245,10 @@ impl fmt::Display for Missing {
             Self::Beyond { first, last, .. } => write!(
                 formatter,
                 "entries {first} to {last} are in segments, but the topic does not have their records"
+            ),
+            Self::Unopened { first, last, .. } => write!(
+                formatter,
+                "records {first} to {last} are put aside: there is neither a state of the session nor the record that opened it"
             ),
             Self::Unknown { last, .. } => write!(
                 formatter,

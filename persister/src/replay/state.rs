@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use wakelog_archive::{Failure, ObjectName, ObjectStore, STATE_FORMAT, SnapshotKey};
 use wakelog_fold::SessionState;
-use wakelog_model::{LifetimeId, SessionId, WriterNonce};
+use wakelog_model::{Digest16, LifetimeId, SessionId, WriterNonce};
 use wakelog_proto::v1::{ArchivedLifetime, ArchivedSession};
 use wakelog_store::{AccessWrite, LifetimeWrite, RestoredSession, SessionWrite};
 
@@ -19,8 +19,8 @@ const LIMIT: u64 = 32 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchivedState {
     pub(super) restored: RestoredSession,
-    /// Parts of the entry after the last complete one, which are an object of their own.
-    pub(super) unfinished_parts: u32,
+    /// The digests of the parts of the entry after the last complete one. The parts are an object of their own.
+    pub(super) unfinished: Vec<Digest16>,
 }
 
 impl ArchivedState {
@@ -80,14 +80,20 @@ fn decode(topic: &str, key: SnapshotKey, bytes: Bytes) -> Result<ArchivedState, 
         return Err("it is not the state that its name says".to_owned());
     }
     let state = SessionState::decode(&archived.fold_state).map_err(|error| error.to_string())?;
-    let session = session_write(key.session, &state).map_err(|error| error.to_string())?;
+    let session = SessionWrite {
+        opened_at_us: Some(archived.opened_at_us),
+        updated_at_us: (archived.updated_at_us > 0).then_some(archived.updated_at_us),
+        ..session_write(key.session, &state).map_err(|error| error.to_string())?
+    };
     if session.partition != archived.partition {
         return Err("it names two partitions".to_owned());
     }
-    let unfinished_parts = state.lifetime().map_or(0, wakelog_fold::Lifetime::open_parts);
-    if unfinished_parts != archived.unfinished_parts {
+    let lifetime = state.lifetime();
+    let unfinished = lifetime.map_or_else(Vec::new, |lifetime| lifetime.open_part_digests().to_vec());
+    if unfinished.len() != archived.unfinished_parts as usize {
         return Err(format!(
-            "{unfinished_parts} parts are unfinished by its state, {} by itself",
+            "{} parts are unfinished by its state, {} by itself",
+            unfinished.len(),
             archived.unfinished_parts
         ));
     }
@@ -111,17 +117,16 @@ fn decode(topic: &str, key: SnapshotKey, bytes: Bytes) -> Result<ArchivedState, 
             session,
             lifetimes,
             access,
-            opened_at_us: archived.opened_at_us,
             incarnation: archived.incarnation,
             next_offset: archived.next_offset,
         },
-        unfinished_parts,
+        unfinished,
     })
 }
 
 /// A fence that was lost would let an earlier writer in again (one-writer).
-fn check_current(session: &SessionWrite, lifetimes: &[(LifetimeWrite, u64)]) -> Result<(), String> {
-    let generations = lifetimes.iter().map(|(lifetime, _)| lifetime.generation);
+fn check_current(session: &SessionWrite, lifetimes: &[LifetimeWrite]) -> Result<(), String> {
+    let generations = lifetimes.iter().map(|lifetime| lifetime.generation);
     if !generations.eq(1..=session.generation) {
         return Err(format!(
             "it has not exactly the lifetimes 1 to {}",
@@ -131,13 +136,13 @@ fn check_current(session: &SessionWrite, lifetimes: &[(LifetimeWrite, u64)]) -> 
     Ok(())
 }
 
-fn lifetime_write(session: SessionId, archived: &ArchivedLifetime) -> Result<(LifetimeWrite, u64), String> {
+fn lifetime_write(session: SessionId, archived: &ArchivedLifetime) -> Result<LifetimeWrite, String> {
     let wrong = |error: wakelog_model::Error| error.to_string();
     let nonce = match archived.writer_nonce.as_ref() {
         [] => None,
         nonce => Some(WriterNonce::from_slice(nonce).map_err(wrong)?),
     };
-    let write = LifetimeWrite {
+    Ok(LifetimeWrite {
         session,
         generation: archived.generation,
         lifetime_id: LifetimeId::from_slice(&archived.lifetime_id).map_err(wrong)?,
@@ -147,9 +152,9 @@ fn lifetime_write(session: SessionId, archived: &ArchivedLifetime) -> Result<(Li
         nonce,
         applied_seq: archived.applied_seq,
         status: archived.status,
-    };
-    Ok((write, archived.bound_at_ms))
+        bound_at_ms: Some(archived.bound_at_ms),
+    })
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

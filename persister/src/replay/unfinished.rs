@@ -17,13 +17,13 @@ const PART_LIMIT: usize = 1024 * 1024;
 /// Bytes of parts that are stored at a time.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Stores the `parts` parts of entry `entry_seq`. The inner error says what is wrong with the object.
+/// Stores the parts of entry `entry_seq`, which have these digests. The inner error says what is wrong with the object.
 pub(super) async fn restore(
-    store: &Store,
+    (store, epoch): (&Store, i64),
     objects: &ObjectStore,
     key: SnapshotKey,
     entry_seq: u64,
-    parts: u32,
+    digests: &[Digest16],
 ) -> Result<Result<(), String>, Error> {
     let name = ObjectName::Parts(key).to_string();
     let mut chunks = match objects.get_stream(&name).await {
@@ -33,6 +33,7 @@ pub(super) async fn restore(
     let mut reading = Reading {
         key,
         entry_seq,
+        digests,
         due: 0,
         pending: BytesMut::new(),
     };
@@ -53,26 +54,28 @@ pub(super) async fn restore(
         }
         let bytes: usize = page.iter().map(|part| part.body.len()).sum();
         if !page.is_empty() && (is_last || bytes >= PAGE_BYTES) {
-            store.restore_parts(&page).await?;
+            store.restore_parts(epoch, &page).await?;
             page.clear();
         }
         if is_last {
             break;
         }
     }
-    Ok(reading.finish(parts))
+    Ok(reading.finish())
 }
 
 /// What was read so far. Pure.
-struct Reading {
+struct Reading<'a> {
     key: SnapshotKey,
     entry_seq: u64,
+    /// What the state knows of the parts.
+    digests: &'a [Digest16],
     /// The part that comes next.
     due: u32,
     pending: BytesMut,
 }
 
-impl Reading {
+impl Reading<'_> {
     /// The next part; `None` if it is not there as a whole yet.
     fn next_part(&mut self) -> Result<Option<PartRow>, String> {
         let mut ahead = &self.pending[..];
@@ -102,9 +105,12 @@ impl Reading {
         if part.part != self.due {
             return Err(format!("part {} comes where {} is due", part.part, self.due));
         }
-        self.due += 1;
         let part_digest = Digest16::from_slice(&part.part_digest)
             .ok_or_else(|| format!("part {} has no digest", part.part))?;
+        if self.digests.get(self.due as usize) != Some(&part_digest) {
+            return Err(format!("part {} is not the one that the state knows", part.part));
+        }
+        self.due += 1;
         decode_part(part.encoding, &part.body, part.plain_length as usize, part_digest)
             .map_err(|error| format!("part {}: {error}", part.part))?;
         Ok(PartRow {
@@ -121,8 +127,9 @@ impl Reading {
         })
     }
 
-    fn finish(&self, parts: u32) -> Result<(), String> {
-        match self.due == parts && self.pending.is_empty() {
+    fn finish(&self) -> Result<(), String> {
+        let parts = self.digests.len();
+        match self.due as usize == parts && self.pending.is_empty() {
             true => Ok(()),
             false => Err(format!("it has {} parts of {parts}", self.due)),
         }

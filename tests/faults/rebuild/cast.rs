@@ -184,7 +184,7 @@ impl Cast {
     }
 }
 
-async fn loaded(connection: &Connection, name: &str, entries: u64) -> Loaded {
+pub(super) async fn loaded(connection: &Connection, name: &str, entries: u64) -> Loaded {
     let mut loaded = Loaded::open(connection, name, AckLevel::Store).await;
     for number in 1..=entries {
         loaded.send(entry(number, 600, number == 1)).await;

@@ -7,9 +7,10 @@ use rdkafka::{Offset, TopicPartitionList};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use wakelog_client::Connection;
 
-use crate::archive::until;
+use crate::archive::{is_stopped, until};
 use crate::support::native::fleet::PARTITIONS;
 use crate::support::native::{Engines, Kind, NativeStack};
+use crate::support::process::Process;
 
 /// A state is due after half of this. The broker itself eats nothing while the test runs.
 const RETENTION_MS: &str = "4000";
@@ -139,6 +140,26 @@ impl Place {
             stored == parts
         })
         .await;
+    }
+
+    /// `wakelog replay --from-archive`, frozen at a pass of a failpoint.
+    pub(super) async fn frozen_replay(&self, into: &str, at: &str) -> Process {
+        let mut command = self
+            .stack
+            .command(&["replay", "--into", into, "--from-archive", "--json"]);
+        command.env("WAKELOG_TEST_FREEZE", at);
+        let process = Process::start("replay", &command, &self.stack.folder().join("replay.log"));
+        let pid = process.pid();
+        until("the replay freezes", async || is_stopped(pid).await).await;
+        process
+    }
+
+    /// A number that a database says.
+    pub(super) async fn number(&self, url: &str, sql: &'static str) -> i64 {
+        let mut connection = PgConnection::connect(url).await.expect("a connection");
+        let number = sqlx::query_scalar(sql).fetch_one(&mut connection).await;
+        connection.close().await.ok();
+        number.expect("a number")
     }
 
     /// `wakelog replay`.

@@ -1,14 +1,15 @@
-//! The archive: whether the bucket is there, and takes what is put into it.
+//! The archive: whether the bucket is there, takes what is put into it, and is that of this log.
 
 use wakelog_archive::{BucketState, ObjectStore};
+use wakelog_stream::LogReader;
 
 use super::Finding;
 use crate::config::Settings;
-use crate::services::archive::{archive_error, configured, unusable};
+use crate::services::archive::{OTHER_LOG_HINT, archive_error, configured, misfit, unusable};
 
 const ARCHIVE: &str = "archive";
 
-pub(super) async fn archive(settings: &Settings) -> Vec<Finding> {
+pub(super) async fn archive(settings: &Settings, log: Option<LogReader>) -> Vec<Finding> {
     let objects = match configured(settings) {
         Ok(Some(objects)) => objects,
         Ok(None) if settings.database_url.is_none() => {
@@ -25,7 +26,19 @@ pub(super) async fn archive(settings: &Settings) -> Vec<Finding> {
         }
         Err(error) => return vec![Finding::error(ARCHIVE, error)],
     };
-    vec![look_at(&objects).await]
+    let mut findings = vec![look_at(&objects).await];
+    if let Some(log) = log {
+        findings.extend(other_log(&objects, &log, &settings.topic).await);
+    }
+    findings
+}
+
+async fn other_log(objects: &ObjectStore, log: &LogReader, topic: &str) -> Option<Finding> {
+    match misfit(objects, log, topic).await {
+        Ok(misfit) => misfit.map(|misfit| Finding::fail(ARCHIVE, misfit, OTHER_LOG_HINT)),
+        // An archive that is away has its finding.
+        Err(_) => None,
+    }
 }
 
 async fn look_at(objects: &ObjectStore) -> Finding {

@@ -13,7 +13,7 @@ use crate::discovery::Announcement;
 use crate::services::topic::{
     GONE_HINT, OTHER_TOPIC_HINT, UNFINISHED_HINT, folded_records, gone, other_topic, unfinished_rebuild,
 };
-use crate::services::{connect_store, service_error, store_error, stream_error, stream_options};
+use crate::services::{connect_unguarded, service_error, store_error, stream_error, stream_options};
 
 const LOG: &str = "log";
 const TOPIC: &str = "topic";
@@ -41,6 +41,16 @@ pub(super) enum Topic {
     Unknown,
     Absent,
     There(LogReader),
+}
+
+impl Topic {
+    /// What reads it, if it is there.
+    pub(super) fn reader(&self) -> Option<LogReader> {
+        match self {
+            Self::There(reader) => Some(reader.clone()),
+            Self::Unknown | Self::Absent => None,
+        }
+    }
 }
 
 pub(super) async fn log(settings: &Settings) -> Log {
@@ -119,7 +129,7 @@ pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
         }));
         return findings;
     }
-    let store = match connect_store(settings).await {
+    let store = match connect_unguarded(settings).await {
         Ok(store) => store,
         Err(error) => {
             findings.push(Finding::error(DATABASE, error));

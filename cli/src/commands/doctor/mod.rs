@@ -121,8 +121,9 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit, 
     report.take(server::readiness(settings).await)?;
     let log = engines::log(settings).await;
     report.take(log.findings)?;
+    let reader = log.topic.reader();
     report.take(engines::database(settings, log.topic).await)?;
-    report.take(archive::archive(settings).await)?;
+    report.take(archive::archive(settings, reader).await)?;
     Ok(if report.failed {
         Exit::Dependency
     } else {

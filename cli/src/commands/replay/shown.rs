@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -9,9 +10,14 @@ use wakelog_persister::replay::{Missing, ReplayPhase, ReplayProgress, ReplayRepo
 
 use crate::output::Table;
 
+/// How often a line is printed where there is no terminal for a bar.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
 /// A bar that sums over the partitions that are folded side by side.
 pub(super) struct Shown {
     bar: ProgressBar,
+    /// When the next line is due.
+    next_line: Mutex<Instant>,
     /// Done and total by partition.
     folding: Mutex<BTreeMap<i32, (u64, u64)>>,
 }
@@ -20,13 +26,14 @@ impl Shown {
     pub(super) fn on(bar: ProgressBar) -> Self {
         Self {
             bar,
+            next_line: Mutex::new(Instant::now() + BETWEEN_LINES),
             folding: Mutex::default(),
         }
     }
 
     pub(super) fn hear(&self, at: &ReplayProgress) {
         let counted = |what: &str| format!("{what}, {} sessions", at.done);
-        self.bar.set_message(match at.phase {
+        let message = match at.phase {
             ReplayPhase::Listing => counted("listing the archive"),
             ReplayPhase::Restoring => counted("restoring from the archive"),
             ReplayPhase::Checking => counted("checking"),
@@ -41,8 +48,21 @@ impl Shown {
                     folding.len()
                 )
             }
-        });
+        };
+        if self.bar.is_hidden() {
+            self.print_now_and_then(&message);
+        }
+        self.bar.set_message(message);
         self.bar.tick();
+    }
+
+    fn print_now_and_then(&self, message: &str) {
+        let mut due = self.next_line.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if now >= *due {
+            *due = now + BETWEEN_LINES;
+            eprintln!("{message}");
+        }
     }
 }
 

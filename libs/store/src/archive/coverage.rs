@@ -1,8 +1,9 @@
 //! From which offset on the topic is still needed to build the hot tail again.
 
-use super::rows::Coverage;
+use super::rows::{Coverage, CoverageNow};
 use crate::error::{During, convert};
 use crate::numbers::{from_bigint, from_integer, to_bigint, to_integer};
+use crate::progress::stored_crc;
 use crate::{Error, Store};
 
 const COVERAGE: During = During::Statement("coverage");
@@ -25,16 +26,17 @@ impl Store {
     /// A session whose row is the version that its newest state was made of needs nothing of what is folded. Any other
     /// one needs what came after that state, or everything if there is none in this incarnation. An erased one needs
     /// its records until it is swept: then the object store says itself that it is erased.
-    pub async fn coverage(&self, topic: &str, partition: i32) -> Result<Coverage, Error> {
+    pub async fn coverage(&self, topic: &str, partition: i32) -> Result<CoverageNow, Error> {
         let mut connection = self.acquire().await?;
         // One statement, so one view of the database: a batch is in both the progress and the sessions or in none.
-        let (incarnation, covered_offset): (i32, i64) = sqlx::query_as(
+        let (incarnation, next_offset, crc, covered_offset): (i32, i64, Option<i64>, i64) = sqlx::query_as(
             "WITH topic_now AS (
                  SELECT coalesce((SELECT incarnation FROM topic_incarnations WHERE topic = $1), 1) AS incarnation,
-                        coalesce((SELECT next_offset FROM stream_progress
-                                  WHERE topic = $1 AND partition = $2), 0) AS next_offset
+                        coalesce(progress.next_offset, 0) AS next_offset, progress.last_record_crc
+                 FROM (SELECT) AS always
+                 LEFT JOIN stream_progress AS progress ON topic = $1 AND partition = $2
              )
-             SELECT topic_now.incarnation, least(topic_now.next_offset, (
+             SELECT topic_now.incarnation, topic_now.next_offset, topic_now.last_record_crc, least(topic_now.next_offset, (
                  SELECT min(CASE WHEN newest.incarnation = topic_now.incarnation THEN newest.next_offset ELSE 0 END)
                  FROM agent_sessions AS session
                  LEFT JOIN LATERAL (SELECT incarnation, next_offset, row_version
@@ -52,9 +54,13 @@ impl Store {
         .fetch_one(&mut *connection)
         .await
         .map_err(|error| convert(COVERAGE, error))?;
-        Ok(Coverage {
-            incarnation: from_integer("incarnation", incarnation)?,
-            covered_offset: from_bigint("covered_offset", covered_offset)?,
+        Ok(CoverageNow {
+            coverage: Coverage {
+                incarnation: from_integer("incarnation", incarnation)?,
+                covered_offset: from_bigint("covered_offset", covered_offset)?,
+            },
+            next_offset: from_bigint("next_offset", next_offset)?,
+            last_record_crc: crc.map(stored_crc).transpose()?,
         })
     }
 

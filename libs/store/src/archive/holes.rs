@@ -25,16 +25,17 @@ enum Step {
 }
 
 impl Store {
-    /// The entries of the session up to `last`, a complete one, that are nowhere, as first and last entry; `limit` of such ranges
-    /// and no more. Archivers may go on meanwhile: rows are asked before the manifest.
+    /// The entries of the session from `from` up to `last`, a complete one, that are nowhere, as first and last entry; `limit` of
+    /// such ranges and no more. Archivers may go on meanwhile: rows are asked before the manifest.
     pub async fn missing_entries(
         &self,
         session: SessionId,
+        from: u64,
         last: u64,
         limit: usize,
     ) -> Result<Vec<(u64, u64)>, Error> {
         let mut missing = Vec::new();
-        let mut next = 1;
+        let mut next = from;
         while next <= last && missing.len() < limit {
             let mut ranges = self.hot_runs(session, next, last, RUNS).await?;
             let segments = self.segments_overlapping(session, next, last, SEGMENTS).await?;

@@ -237,8 +237,10 @@ pub struct SnapshotSource {
     pub last_entry_seq: u64,
     /// The last complete checkpoint; 0 if none.
     pub last_checkpoint_seq: u64,
-    /// When it was first stored, in microseconds since 1970 by the database's clock.
+    /// When it was opened, in microseconds since 1970 by the log's clock.
     pub opened_at_us: u64,
+    /// When it was changed last, likewise.
+    pub updated_at_us: u64,
     /// Every lifetime, by generation.
     pub lifetimes: Vec<LifetimeRow>,
     /// Accounts other than the owner that may see it, with their roles as on the wire, by account.
@@ -306,6 +308,17 @@ pub struct DueErasure {
     pub partition: i32,
     /// How often it was swept.
     pub sweeps: u32,
+}
+
+/// How far a partition is covered, and how far it was folded at that moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoverageNow {
+    /// The coverage.
+    pub coverage: Coverage,
+    /// The first offset that is not folded yet.
+    pub next_offset: u64,
+    /// CRC-32 of the record before it; `None`: nothing was folded, or it is not known.
+    pub last_record_crc: Option<u32>,
 }
 
 /// From where on a partition's records are still needed to build the hot tail again.

@@ -117,6 +117,7 @@ async fn read_source(
         "SELECT session.xmin::text AS row_version, session.partition, owner, labels::text AS labels, parent, subpath,
                 fold_state, last_entry_seq, last_checkpoint_seq, erased,
                 (extract(epoch FROM opened_at) * 1000000)::bigint AS opened_at_us,
+                (extract(epoch FROM session.updated_at) * 1000000)::bigint AS updated_at_us,
                 progress.next_offset,
                 coalesce((SELECT incarnation FROM topic_incarnations WHERE topic = $2), 1) AS incarnation
          FROM agent_sessions AS session
@@ -159,6 +160,7 @@ async fn read_source(
         last_entry_seq,
         last_checkpoint_seq: number(&row, "last_checkpoint_seq", SOURCE)?,
         opened_at_us: number(&row, "opened_at_us", SOURCE)?,
+        updated_at_us: number(&row, "updated_at_us", SOURCE)?,
         lifetimes: all_lifetimes(&mut *connection, session).await?,
         access: read_access(&mut *connection, session).await?,
         unfinished: read_unfinished(connection, session, last_entry_seq).await?,

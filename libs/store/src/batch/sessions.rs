@@ -17,6 +17,9 @@ const SESSIONS: &str = "agent_sessions";
 const LIFETIMES: &str = "session_lifetimes";
 const SUBSCRIBERS: &str = "session_subscribers";
 
+/// Microseconds, or milliseconds, since 1970 that a timestamp can take. Far ahead, and so replaced by now.
+const LAST_INSTANT: u64 = 9_000_000_000_000_000;
+
 /// Also pins a session that has no pin yet: a replay into a fresh store takes the pins from the log.
 pub(crate) async fn upsert_sessions(
     connection: &mut PgConnection,
@@ -49,6 +52,8 @@ pub(crate) async fn upsert_sessions(
     let generations = bigints("generation", sorted.iter().map(|write| write.generation))?;
     let statuses: Vec<i32> = sorted.iter().map(|write| write.lifetime_status).collect();
     let erased: Vec<bool> = sorted.iter().map(|write| write.erased).collect();
+    let opened = instants("opened_at", sorted.iter().map(|write| write.opened_at_us))?;
+    let updated = instants("updated_at", sorted.iter().map(|write| write.updated_at_us))?;
     assert_equal_lengths(
         SESSIONS,
         &[
@@ -64,14 +69,18 @@ pub(crate) async fn upsert_sessions(
             generations.len(),
             statuses.len(),
             erased.len(),
+            opened.len(),
+            updated.len(),
         ],
     )?;
     let written = sqlx::query(
         "WITH fresh AS (
              SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::bytea[],
-                                  $8::bigint[], $9::bigint[], $10::bigint[], $11::int[], $12::bool[])
+                                  $8::bigint[], $9::bigint[], $10::bigint[], $11::int[], $12::bool[], $13::bigint[],
+                                  $14::bigint[])
                AS fresh(session_id, partition, owner, labels, parent, subpath, fold_state,
-                        last_entry_seq, last_checkpoint_seq, generation, lifetime_status, erased)
+                        last_entry_seq, last_checkpoint_seq, generation, lifetime_status, erased, opened_at_us,
+                        updated_at_us)
          ), pinned AS (
              INSERT INTO session_pins (session_id, partition)
              SELECT session_id, partition FROM fresh ORDER BY session_id
@@ -79,9 +88,11 @@ pub(crate) async fn upsert_sessions(
          )
          INSERT INTO agent_sessions AS stored
                 (session_id, partition, owner, labels, parent, subpath, fold_state,
-                 last_entry_seq, last_checkpoint_seq, generation, lifetime_status, erased)
+                 last_entry_seq, last_checkpoint_seq, generation, lifetime_status, erased, opened_at, updated_at)
          SELECT session_id, partition, owner, labels::jsonb, parent, subpath, fold_state,
-                last_entry_seq, last_checkpoint_seq, generation, lifetime_status, erased
+                last_entry_seq, last_checkpoint_seq, generation, lifetime_status, erased,
+                least(now(), timestamptz 'epoch' + opened_at_us * interval '1 microsecond'),
+                least(now(), timestamptz 'epoch' + updated_at_us * interval '1 microsecond')
          FROM fresh ORDER BY session_id
          ON CONFLICT (session_id) DO UPDATE
          SET fold_state = excluded.fold_state,
@@ -90,7 +101,7 @@ pub(crate) async fn upsert_sessions(
              generation = excluded.generation,
              lifetime_status = excluded.lifetime_status,
              erased = stored.erased OR excluded.erased,
-             updated_at = now()
+             updated_at = excluded.updated_at
          WHERE stored.partition = excluded.partition AND stored.owner = excluded.owner",
     )
     .bind(ids)
@@ -105,13 +116,15 @@ pub(crate) async fn upsert_sessions(
     .bind(generations)
     .bind(statuses)
     .bind(erased)
+    .bind(opened)
+    .bind(updated)
     .execute(connection)
     .await
     .map_err(|error| convert(During::Batch(SESSIONS), error))?;
     assert_all_written(SESSIONS, writes.len(), written.rows_affected())
 }
 
-/// Id, request, base and body start are written once: a row that says otherwise is a bug, and so is another writer.
+/// Id, request, base, body start and the time of the bind are written once: a row that says otherwise is a bug, and so is another writer.
 pub(crate) async fn upsert_lifetimes(
     connection: &mut PgConnection,
     writes: &[LifetimeWrite],
@@ -134,6 +147,7 @@ pub(crate) async fn upsert_lifetimes(
         .collect();
     let applied = bigints("applied_seq", sorted.iter().map(|write| write.applied_seq))?;
     let statuses: Vec<i32> = sorted.iter().map(|write| write.status).collect();
+    let bound = instants("bound_at", sorted.iter().map(|write| write.bound_at_ms))?;
     assert_equal_lengths(
         LIFETIMES,
         &[
@@ -146,14 +160,19 @@ pub(crate) async fn upsert_lifetimes(
             nonces.len(),
             applied.len(),
             statuses.len(),
+            bound.len(),
         ],
     )?;
     let written = sqlx::query(
         "INSERT INTO session_lifetimes AS stored
-                (session_id, generation, lifetime_id, request_id, base, body_start, writer_nonce, applied_seq, status)
-         SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::bigint[], $6::bigint[],
-                              $7::bytea[], $8::bigint[], $9::int[])
-           AS fresh(session_id, generation, lifetime_id, request_id, base, body_start, writer_nonce, applied_seq, status)
+                (session_id, generation, lifetime_id, request_id, base, body_start, writer_nonce, applied_seq, status,
+                 bound_at)
+         SELECT session_id, generation, lifetime_id, request_id, base, body_start, writer_nonce, applied_seq, status,
+                least(now(), timestamptz 'epoch' + bound_at_ms * interval '1 millisecond')
+         FROM unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::bigint[], $6::bigint[],
+                     $7::bytea[], $8::bigint[], $9::int[], $10::bigint[])
+           AS fresh(session_id, generation, lifetime_id, request_id, base, body_start, writer_nonce, applied_seq, status,
+                    bound_at_ms)
          ORDER BY session_id, generation
          ON CONFLICT (session_id, generation) DO UPDATE
          SET writer_nonce = excluded.writer_nonce,
@@ -174,6 +193,7 @@ pub(crate) async fn upsert_lifetimes(
     .bind(nonces)
     .bind(applied)
     .bind(statuses)
+    .bind(bound)
     .execute(connection)
     .await
     .map_err(|error| convert(During::Batch(LIFETIMES), error))?;
@@ -248,6 +268,20 @@ pub(crate) async fn erase(connection: &mut PgConnection, sessions: &[SessionId])
         .await
         .map_err(|error| convert(During::Batch("erasing quarantined records"), error))?;
     Ok(())
+}
+
+/// What no timestamp of the database can be is as good as none.
+fn instants(
+    what: &'static str,
+    values: impl Iterator<Item = Option<u64>>,
+) -> Result<Vec<Option<i64>>, Error> {
+    values
+        .map(|value| {
+            value
+                .map(|value| to_bigint(what, value.min(LAST_INSTANT)))
+                .transpose()
+        })
+        .collect()
 }
 
 fn bigints(what: &'static str, values: impl Iterator<Item = u64>) -> Result<Vec<i64>, Error> {

@@ -3,8 +3,7 @@
 use uuid::Uuid;
 use wakelog_model::SessionId;
 
-use super::standing::REBUILD;
-use crate::archive::commit;
+use super::standing::{REBUILD, end};
 use crate::batch::entries::insert_parts;
 use crate::error::{During, convert};
 use crate::numbers::to_bigint;
@@ -14,10 +13,10 @@ use crate::{ArchivedObject, Error, SegmentKind, Store};
 const CHANGE: During = During::Archive(REBUILD);
 
 impl Store {
-    /// Deletes what a rebuild that was interrupted has left of sessions that have no row.
-    pub async fn clear_pieces(&self, session: SessionId) -> Result<(), Error> {
-        let mut connection = self.acquire().await?;
-        sqlx::query(
+    /// Deletes what a rebuild that was interrupted has left of a session that has no row. [`Error::RebuildFenced`].
+    pub async fn clear_pieces(&self, epoch: i64, session: SessionId) -> Result<(), Error> {
+        let mut transaction = self.restoring(epoch).await?;
+        let cleared = sqlx::query(
             "WITH gone AS (
                  DELETE FROM agent_session_archive_segments WHERE session_id = $1
                     AND NOT EXISTS (SELECT FROM agent_sessions WHERE session_id = $1)
@@ -26,22 +25,27 @@ impl Store {
                 AND NOT EXISTS (SELECT FROM agent_sessions WHERE session_id = $1)",
         )
         .bind(session.0)
-        .execute(&mut *connection)
+        .execute(&mut *transaction)
+        .await;
+        end(
+            transaction,
+            cleared.map_err(|error| convert(CHANGE, error)).map(drop),
+        )
         .await
-        .map_err(|error| convert(CHANGE, error))?;
-        Ok(())
     }
 
-    /// Stores parts of the entry that was not complete.
-    pub async fn restore_parts(&self, parts: &[PartRow]) -> Result<(), Error> {
-        let mut transaction = self.begin().await?;
-        insert_parts(&mut transaction, parts).await?;
-        commit(transaction, REBUILD).await
+    /// Stores parts of the entry that was not complete. [`Error::RebuildFenced`].
+    pub async fn restore_parts(&self, epoch: i64, parts: &[PartRow]) -> Result<(), Error> {
+        let mut transaction = self.restoring(epoch).await?;
+        let stored = insert_parts(&mut transaction, parts).await;
+        end(transaction, stored).await
     }
 
     /// Stores rows of the manifest, as copies: [`Self::settle_segments`] says in the end what they are.
+    /// [`Error::RebuildFenced`].
     pub async fn restore_segments(
         &self,
+        epoch: i64,
         session: SessionId,
         segments: &[ArchivedObject],
     ) -> Result<(), Error> {
@@ -54,8 +58,17 @@ impl Store {
             .iter()
             .map(|segment| segment.object_digest.as_slice())
             .collect();
-        let mut connection = self.acquire().await?;
-        sqlx::query(
+        let (min, max) = (
+            number("min_entry_seq", |segment| segment.min_entry_seq)?,
+            number("max_entry_seq", |segment| segment.max_entry_seq)?,
+        );
+        let (entries, plain_bytes, object_bytes) = (
+            number("entries", |segment| segment.entries)?,
+            number("plain_bytes", |segment| segment.plain_bytes)?,
+            number("object_bytes", |segment| segment.object_bytes)?,
+        );
+        let mut transaction = self.restoring(epoch).await?;
+        let stored = sqlx::query(
             "INSERT INTO agent_session_archive_segments
                     (session_id, kind, object_key, min_entry_seq, max_entry_seq, entries, plain_bytes, object_bytes,
                      object_digest)
@@ -66,21 +79,24 @@ impl Store {
         .bind(session.0)
         .bind(SegmentKind::Retention.name())
         .bind(keys)
-        .bind(number("min_entry_seq", |segment| segment.min_entry_seq)?)
-        .bind(number("max_entry_seq", |segment| segment.max_entry_seq)?)
-        .bind(number("entries", |segment| segment.entries)?)
-        .bind(number("plain_bytes", |segment| segment.plain_bytes)?)
-        .bind(number("object_bytes", |segment| segment.object_bytes)?)
+        .bind(min)
+        .bind(max)
+        .bind(entries)
+        .bind(plain_bytes)
+        .bind(object_bytes)
         .bind(digests)
-        .execute(&mut *connection)
+        .execute(&mut *transaction)
+        .await;
+        end(
+            transaction,
+            stored.map_err(|error| convert(CHANGE, error)).map(drop),
+        )
         .await
-        .map_err(|error| convert(CHANGE, error))?;
-        Ok(())
     }
 
     /// Gives the segments of these sessions the kinds that an archiver would have: a copy where the hot tail has a row of its
-    /// range, superseded before the last checkpoint, else what a body needs.
-    pub async fn settle_segments(&self, sessions: &[SessionId]) -> Result<(), Error> {
+    /// range, superseded before the last checkpoint, else what a body needs. Nothing happens once another process is at the rebuild.
+    pub async fn settle_segments(&self, epoch: i64, sessions: &[SessionId]) -> Result<(), Error> {
         let ids: Vec<Uuid> = sessions.iter().map(|session| session.0).collect();
         let mut connection = self.acquire().await?;
         sqlx::query(
@@ -93,9 +109,11 @@ impl Store {
                  WHEN segment.max_entry_seq < session.last_checkpoint_seq THEN 'superseded'
                  ELSE 'safety_valve' END
              FROM agent_sessions AS session
-             WHERE segment.session_id = ANY($1) AND session.session_id = segment.session_id",
+             WHERE segment.session_id = ANY($1) AND session.session_id = segment.session_id
+               AND EXISTS (SELECT FROM store_rebuilds WHERE epoch = $2 AND finished_at IS NULL)",
         )
         .bind(ids)
+        .bind(epoch)
         .execute(&mut *connection)
         .await
         .map_err(|error| convert(CHANGE, error))?;

@@ -5,9 +5,13 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 use wakelog_model::SessionId;
 
+use super::rows::UnknownSession;
 use crate::error::{During, convert};
-use crate::numbers::{from_bigint, to_integer};
+use crate::numbers::{count, from_bigint, to_integer};
 use crate::{Error, Store};
+
+/// Sessions that are asked for at a time.
+const SESSIONS: usize = 1_000;
 
 const READ: During = During::Statement("restored sessions");
 
@@ -76,4 +80,52 @@ impl Store {
         .map_err(|error| convert(READ, error))?;
         Ok(found.into_iter().map(SessionId).collect())
     }
+
+    /// The sessions without a row of which records from this offset on were put aside, with the first and the last of those; at
+    /// most `limit` of them, and how many there are.
+    pub async fn unknown_sessions(
+        &self,
+        topic: &str,
+        partition: i32,
+        from: i64,
+        limit: usize,
+    ) -> Result<(Vec<UnknownSession>, u64), Error> {
+        let mut connection = self.acquire().await?;
+        let rows: Vec<(Vec<u8>, i64, i64)> = sqlx::query_as(
+            "SELECT record_key, min(record_offset), max(record_offset) FROM quarantined_records
+             WHERE topic = $1 AND partition = $2 AND record_offset >= $3 GROUP BY record_key ORDER BY 2",
+        )
+        .bind(topic)
+        .bind(partition)
+        .bind(from)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| convert(READ, error))?;
+        drop(connection);
+        let mut unknown = Vec::new();
+        let mut unknown_count = 0;
+        for page in rows.chunks(SESSIONS) {
+            let named: Vec<UnknownSession> = page.iter().filter_map(unknown_session).collect();
+            let sessions: Vec<SessionId> = named.iter().map(|named| named.session).collect();
+            let stored = self.stored_sessions(&sessions).await?;
+            unknown_count += named.len() - stored.len();
+            let left = limit.saturating_sub(unknown.len());
+            unknown.extend(
+                named
+                    .into_iter()
+                    .filter(|named| !stored.contains(&named.session))
+                    .take(left),
+            );
+        }
+        Ok((unknown, count(unknown_count)))
+    }
+}
+
+/// `None`: the key is no session's.
+fn unknown_session((key, first, last): &(Vec<u8>, i64, i64)) -> Option<UnknownSession> {
+    Some(UnknownSession {
+        session: std::str::from_utf8(key).ok()?.parse().ok()?,
+        first_offset: *first,
+        last_offset: *last,
+    })
 }

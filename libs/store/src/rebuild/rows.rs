@@ -1,5 +1,9 @@
 //! What goes into a rebuild and comes out of it.
 
+use std::collections::BTreeMap;
+
+use wakelog_model::SessionId;
+
 use crate::rows::{AccessWrite, LifetimeWrite, SessionWrite};
 
 /// What is built, from what.
@@ -35,6 +39,8 @@ pub struct Rebuild {
     pub from_archive: bool,
     /// The incarnation of the topic.
     pub incarnation: u32,
+    /// Fences whoever was at it before.
+    pub epoch: i64,
     /// Whether all of them are in.
     pub states_loaded: bool,
     /// Whether services may use the store.
@@ -43,19 +49,36 @@ pub struct Rebuild {
     pub starts: Vec<(i32, i64)>,
 }
 
+impl Rebuild {
+    /// The starts of those partitions of which states of the archive hold what comes before.
+    pub fn starts_above_zero(&self) -> BTreeMap<i32, i64> {
+        let starts = self.starts.iter().copied();
+        starts.filter(|(_, start_offset)| *start_offset > 0).collect()
+    }
+}
+
 /// A session as a state of the archive has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredSession {
     /// The session's row.
     pub session: SessionWrite,
-    /// Every lifetime that was bound, each with when, in milliseconds since 1970.
-    pub lifetimes: Vec<(LifetimeWrite, u64)>,
+    /// Every lifetime that was bound.
+    pub lifetimes: Vec<LifetimeWrite>,
     /// Who may see it besides its owner.
     pub access: Vec<AccessWrite>,
-    /// When it was first stored, in microseconds since 1970.
-    pub opened_at_us: u64,
     /// The incarnation of the topic that the offset belongs to.
     pub incarnation: u32,
     /// The state holds every record of the session below this offset.
     pub next_offset: u64,
+}
+
+/// A session without a row, of which records were put aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownSession {
+    /// The session.
+    pub session: SessionId,
+    /// The first of those records.
+    pub first_offset: i64,
+    /// The last one.
+    pub last_offset: i64,
 }

@@ -1,104 +1,131 @@
 //! How far a rebuild has come, and that it starts on an empty store.
 
-use std::fmt;
+use sqlx::{Connection as _, PgConnection, Postgres, Row as _, Transaction};
 
-use sqlx::{PgConnection, Row as _};
-
-use super::rows::{Rebuild, RebuildPlan};
+use super::lock::{RebuildLock, is_full};
+use super::rows::{Rebuild, RebuildPlan, RebuildStart};
 use crate::archive::commit;
 use crate::error::{During, convert};
 use crate::numbers::{from_integer, to_integer};
+use crate::progress::{PROGRESS, claimed};
 use crate::store::give_up;
-use crate::{Error, Store};
+use crate::{Claim, Error, Store};
 
 pub(super) const REBUILD: &str = "rebuild";
 
 const STANDING: During = During::Statement("standing of a rebuild");
 const CHANGE: During = During::Archive(REBUILD);
 
-/// Names the lock of a rebuild among a database's advisory locks: "wakelog" and a number.
-const LOCK: i64 = 0x7761_6b65_6c6f_6701;
-
-/// Whoever holds it is the only one that rebuilds the store. Dropping it gives it back, and so does the end of its connection.
-pub struct RebuildLock {
-    _connection: PgConnection,
-}
-
-impl fmt::Debug for RebuildLock {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("RebuildLock").finish_non_exhaustive()
+impl RebuildLock {
+    /// Begins a rebuild, and each partition where the plan says; every earlier owner of one is fenced. [`Error::NotEmpty`] if the
+    /// store holds anything, or was begun by another rebuild.
+    pub async fn begin(&mut self, plan: &RebuildPlan) -> Result<Rebuild, Error> {
+        // On the lock's own connection: without the lock there is no commit.
+        let mut transaction = self
+            .connection
+            .begin()
+            .await
+            .map_err(|error| convert(During::Acquire, error))?;
+        let begun = begin(&mut transaction, plan).await;
+        end(transaction, begun).await?;
+        read(&mut self.connection)
+            .await?
+            .ok_or_else(|| Error::Bug("a rebuild that was begun is not there".to_owned()))
     }
-}
 
-/// What a store that holds nothing has no row of.
-const FULL: &str = "SELECT EXISTS (SELECT FROM agent_sessions) OR EXISTS (SELECT FROM session_pins)
-                       OR EXISTS (SELECT FROM stream_progress WHERE next_offset > 0)
-                       OR EXISTS (SELECT FROM quarantined_records)
-                       OR EXISTS (SELECT FROM agent_session_archive_segments)";
-
-impl Store {
-    /// Keeps others from rebuilding the same store: two would clear each other's pieces. `None`: somebody does. Takes a connection
-    /// of its own, so not for a server that has only one.
-    pub async fn lock_rebuild(&self) -> Result<Option<RebuildLock>, Error> {
-        let mut connection = self.connect_outside_pool().await?;
-        let locked: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
-            .bind(LOCK)
-            .fetch_one(&mut connection)
+    /// The rebuild that is under way, and fences whoever was at it; `None`: none was begun. [`Error::AlreadyBuilt`].
+    pub async fn go_on(&mut self) -> Result<Option<Rebuild>, Error> {
+        sqlx::query("UPDATE store_rebuilds SET epoch = epoch + 1 WHERE finished_at IS NULL")
+            .execute(&mut self.connection)
             .await
             .map_err(|error| convert(STANDING, error))?;
-        Ok(locked.then_some(RebuildLock {
-            _connection: connection,
-        }))
+        match read(&mut self.connection).await? {
+            Some(rebuild) if rebuild.finished => Err(Error::AlreadyBuilt { topic: rebuild.topic }),
+            rebuild => Ok(rebuild),
+        }
     }
+}
 
+impl Store {
     /// The rebuild that this store was made by, or is being made by; `None`: it was not.
     pub async fn rebuild(&self) -> Result<Option<Rebuild>, Error> {
         let mut connection = self.acquire().await?;
         read(&mut connection).await
     }
 
-    /// Begins a rebuild, and each partition where the plan says. [`Error::NotEmpty`] if the store holds anything, or was begun
-    /// by another rebuild.
-    pub async fn begin_rebuild(&self, plan: &RebuildPlan) -> Result<(), Error> {
+    /// Makes the rebuild with this epoch the partition's owner. [`Error::RebuildFenced`].
+    pub async fn claim_for_rebuild(&self, topic: &str, partition: i32, epoch: i64) -> Result<Claim, Error> {
+        let mut connection = self.acquire().await?;
+        let row = sqlx::query(
+            "INSERT INTO stream_progress AS held (topic, partition, epoch, next_offset)
+             SELECT $1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 0
+             WHERE EXISTS (SELECT FROM store_rebuilds WHERE epoch = $3 AND finished_at IS NULL)
+             ON CONFLICT (topic, partition) DO UPDATE SET epoch = held.epoch + 1, updated_at = now()
+             RETURNING partition, epoch, next_offset, last_record_crc",
+        )
+        .bind(topic)
+        .bind(partition)
+        .bind(epoch)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(|error| convert(PROGRESS, error))?
+        .ok_or(Error::RebuildFenced)?;
+        claimed(&row)
+    }
+
+    /// Marks the states of the archive as loaded: from now on none is taken. [`Error::RebuildFenced`].
+    pub async fn mark_states_loaded(&self, epoch: i64) -> Result<(), Error> {
+        let mut transaction = self.restoring(epoch).await?;
+        let marked = mark_loaded(&mut transaction).await;
+        end(transaction, marked).await
+    }
+
+    /// Ends the rebuild: services may use the store. [`Error::RebuildFenced`].
+    pub async fn finish_rebuild(&self, epoch: i64) -> Result<(), Error> {
+        let mut connection = self.acquire().await?;
+        let finished = sqlx::query(
+            "UPDATE store_rebuilds SET finished_at = now() WHERE epoch = $1 AND states_loaded AND finished_at IS NULL",
+        )
+        .bind(epoch)
+        .execute(&mut *connection)
+        .await
+        .map_err(|error| convert(STANDING, error))?;
+        match finished.rows_affected() {
+            1 => Ok(()),
+            _ => Err(Error::RebuildFenced),
+        }
+    }
+
+    /// A transaction in which states may be stored. Whoever goes on with the rebuild, or marks the states as loaded, waits for its
+    /// end.
+    pub(super) async fn restoring(&self, epoch: i64) -> Result<Transaction<'static, Postgres>, Error> {
         let mut transaction = self.begin().await?;
-        match begin(&mut transaction, plan).await {
-            Ok(()) => commit(transaction, REBUILD).await,
+        let held = sqlx::query_scalar(
+            "SELECT true FROM store_rebuilds WHERE epoch = $1 AND NOT states_loaded AND finished_at IS NULL FOR SHARE",
+        )
+        .bind(epoch)
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(|error| convert(CHANGE, error));
+        let held: Option<bool> = match held {
+            Ok(held) => held,
             Err(error) => {
                 give_up(transaction).await;
-                Err(error)
+                return Err(error);
             }
+        };
+        if held.is_none() {
+            give_up(transaction).await;
+            return Err(Error::RebuildFenced);
         }
-    }
-
-    /// Marks the states of the archive as loaded: from now on none is taken.
-    pub async fn mark_states_loaded(&self) -> Result<(), Error> {
-        self.change_rebuild("UPDATE store_rebuilds SET states_loaded = true WHERE finished_at IS NULL")
-            .await
-    }
-
-    /// Ends the rebuild: services may use the store.
-    pub async fn finish_rebuild(&self) -> Result<(), Error> {
-        self.change_rebuild("UPDATE store_rebuilds SET finished_at = now() WHERE finished_at IS NULL")
-            .await
-    }
-
-    async fn change_rebuild(&self, statement: &'static str) -> Result<(), Error> {
-        let mut connection = self.acquire().await?;
-        let changed = sqlx::query(statement)
-            .execute(&mut *connection)
-            .await
-            .map_err(|error| convert(STANDING, error))?;
-        match changed.rows_affected() {
-            1 => Ok(()),
-            _ => Err(Error::Bug("no rebuild is under way".to_owned())),
-        }
+        Ok(transaction)
     }
 }
 
 async fn read(connection: &mut PgConnection) -> Result<Option<Rebuild>, Error> {
     let convert = |error| convert(STANDING, error);
     let row = sqlx::query(
-        "SELECT topic, from_archive, incarnation, states_loaded, finished_at IS NOT NULL AS finished
+        "SELECT topic, from_archive, incarnation, epoch, states_loaded, finished_at IS NOT NULL AS finished
          FROM store_rebuilds ORDER BY topic LIMIT 1",
     )
     .fetch_optional(&mut *connection)
@@ -119,6 +146,7 @@ async fn read(connection: &mut PgConnection) -> Result<Option<Rebuild>, Error> {
         topic,
         from_archive: row.try_get("from_archive").map_err(convert)?,
         incarnation: from_integer("incarnation", row.try_get("incarnation").map_err(convert)?)?,
+        epoch: row.try_get("epoch").map_err(convert)?,
         states_loaded: row.try_get("states_loaded").map_err(convert)?,
         finished: row.try_get("finished").map_err(convert)?,
         starts,
@@ -139,11 +167,11 @@ async fn begin(connection: &mut PgConnection, plan: &RebuildPlan) -> Result<(), 
     .execute(&mut *connection)
     .await
     .map_err(convert)?;
-    let is_full: bool = sqlx::query_scalar(FULL)
+    let has_segments: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM agent_session_archive_segments)")
         .fetch_one(&mut *connection)
         .await
         .map_err(convert)?;
-    if is_full || begun.rows_affected() == 0 {
+    if has_segments || begun.rows_affected() == 0 || is_full(connection, CHANGE).await? {
         return Err(Error::NotEmpty);
     }
     if plan.incarnation > 1 {
@@ -158,23 +186,74 @@ async fn begin(connection: &mut PgConnection, plan: &RebuildPlan) -> Result<(), 
         .map_err(convert)?;
     }
     for start in &plan.starts {
-        sqlx::query(
-            "WITH started AS (
-                 INSERT INTO store_rebuild_partitions (topic, partition, start_offset) VALUES ($1, $2, $3)
-             )
-             INSERT INTO stream_progress AS held (topic, partition, epoch, next_offset, last_record_crc)
-             VALUES ($1, $2, 0, $3, $4)
-             ON CONFLICT (topic, partition) DO UPDATE
-             SET next_offset = excluded.next_offset, last_record_crc = excluded.last_record_crc, updated_at = now()
-             WHERE held.next_offset = 0",
-        )
-        .bind(&plan.topic)
-        .bind(start.partition)
-        .bind(start.start_offset)
-        .bind(start.last_record_crc.map(i64::from))
-        .execute(&mut *connection)
-        .await
-        .map_err(convert)?;
+        begin_partition(connection, &plan.topic, start).await?;
     }
     Ok(())
+}
+
+/// Epochs of a new database would begin at 1 again, and somebody may still hold such a one of the database that was lost: the
+/// time in milliseconds is above whatever was counted up one by one.
+async fn begin_partition(
+    connection: &mut PgConnection,
+    topic: &str,
+    start: &RebuildStart,
+) -> Result<(), Error> {
+    let begun = sqlx::query(
+        "WITH started AS (
+             INSERT INTO store_rebuild_partitions (topic, partition, start_offset) VALUES ($1, $2, $3)
+         )
+         INSERT INTO stream_progress AS held (topic, partition, epoch, next_offset, last_record_crc)
+         VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $3, $4)
+         ON CONFLICT (topic, partition) DO UPDATE
+         SET epoch = greatest(held.epoch + 1, excluded.epoch), next_offset = excluded.next_offset,
+             last_record_crc = excluded.last_record_crc, updated_at = now()
+         WHERE held.next_offset = 0",
+    )
+    .bind(topic)
+    .bind(start.partition)
+    .bind(start.start_offset)
+    .bind(start.last_record_crc.map(i64::from))
+    .execute(connection)
+    .await
+    .map_err(|error| convert(CHANGE, error))?;
+    match begun.rows_affected() {
+        1 => Ok(()),
+        // Somebody has folded a batch since the store was looked at.
+        _ => Err(Error::NotEmpty),
+    }
+}
+
+async fn mark_loaded(connection: &mut PgConnection) -> Result<(), Error> {
+    let convert = |error| convert(CHANGE, error);
+    let folded: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM store_rebuild_partitions JOIN stream_progress USING (topic, partition)
+         WHERE next_offset <> start_offset",
+    )
+    .fetch_one(&mut *connection)
+    .await
+    .map_err(convert)?;
+    if folded > 0 {
+        return Err(Error::Bug(format!(
+            "{folded} partitions were folded before all states were loaded"
+        )));
+    }
+    sqlx::query("UPDATE store_rebuilds SET states_loaded = true WHERE finished_at IS NULL")
+        .execute(connection)
+        .await
+        .map_err(convert)?;
+    Ok(())
+}
+
+/// Commits what went well.
+pub(super) async fn end(
+    transaction: Transaction<'_, Postgres>,
+    outcome: Result<(), Error>,
+) -> Result<(), Error> {
+    match outcome {
+        Ok(()) => commit(transaction, REBUILD).await,
+        Err(error) => {
+            give_up(transaction).await;
+            Err(error)
+        }
+    }
 }

@@ -17,6 +17,7 @@ on_both_pools!(
     put_before_prune_a_batch_discards_no_complete_entry,
     what_a_bind_fixed_is_never_overwritten,
     a_session_keeps_when_it_was_opened_and_what_it_was_opened_with,
+    times_are_those_of_the_log_and_never_ahead,
     a_number_that_does_not_fit_is_a_typed_error,
     the_last_change_of_access_counts,
 );
@@ -291,6 +292,55 @@ async fn a_session_keeps_when_it_was_opened_and_what_it_was_opened_with(database
         store.session_state(session(1)).await.unwrap(),
         Some(Bytes::from_static(b"another"))
     );
+}
+
+/// A fold of the same log later must say the same, and whoever measures an age must not be led astray by another clock.
+async fn times_are_those_of_the_log_and_never_ahead(database: Database) {
+    let store = database.store().await;
+    let mut owner = Owner::claim(&store).await;
+    let at = |number, opened_at_us, updated_at_us, bound_at_ms| BatchWrites {
+        sessions: vec![SessionWrite {
+            generation: 1,
+            opened_at_us,
+            updated_at_us,
+            ..session_write(session(number))
+        }],
+        lifetimes: vec![LifetimeWrite {
+            bound_at_ms,
+            ..lifetime_write(session(number), 1)
+        }],
+        ..BatchWrites::default()
+    };
+    let past = 1_700_000_000_000_000;
+    owner
+        .write(at(1, Some(past), Some(past + 1_000), Some(past / 1_000)))
+        .await;
+    owner.write(at(1, Some(7), Some(past + 9_000), Some(7))).await;
+    owner
+        .write(at(2, Some(u64::MAX), Some(u64::MAX), Some(u64::MAX)))
+        .await;
+    owner.write(at(3, None, None, None)).await;
+    let seen = async |number| {
+        let row = store
+            .visible_session(session(number), OWNER)
+            .await
+            .unwrap()
+            .unwrap();
+        let bound = store.lifetimes(session(number), 1).await.unwrap()[0].bound_at_ms;
+        (row.opened_at_us, row.updated_at_ms, bound)
+    };
+    assert_eq!(seen(1).await, (past, past / 1_000 + 9, past / 1_000));
+    let now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    let now = u64::try_from(database.number(now).await).unwrap();
+    for number in [2, 3] {
+        let (opened, updated, bound) = seen(number).await;
+        for at in [opened / 1_000, updated, bound] {
+            assert!(
+                (past / 1_000 + 10..=now).contains(&at),
+                "{at} of session {number}"
+            );
+        }
+    }
 }
 
 async fn a_number_that_does_not_fit_is_a_typed_error(database: Database) {

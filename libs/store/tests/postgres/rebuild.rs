@@ -1,6 +1,8 @@
+use std::time::{Duration, Instant};
+
 use wakelog_store::{
-    AccessWrite, BatchWrites, Coverage, Error, LifetimeWrite, PartRow, RebuildPlan, RebuildStart,
-    RestoredSession, SegmentKind, SessionWrite, Store,
+    AccessWrite, BatchWrites, Coverage, DueBy, Error, LifetimeWrite, PartRow, RebuildLock, RebuildPlan,
+    RebuildStart, RestoredSession, SegmentKind, SessionWrite, Store, UnknownSession,
 };
 
 use crate::support::Database;
@@ -12,11 +14,14 @@ use crate::support::rows::{
 
 on_both_pools!(
     a_rebuild_begins_where_it_is_told_and_only_in_an_empty_store,
+    exactly_once_fold_whoever_was_there_before_is_fenced,
+    exactly_once_fold_states_are_loaded_into_what_nobody_has_folded,
     exactly_once_fold_a_restored_session_is_what_the_state_says,
     exactly_once_fold_no_state_comes_after_all_were_loaded,
     exactly_once_fold_what_an_interrupted_rebuild_left_is_cleared,
     archived_is_complete_segments_get_the_kinds_of_what_they_are,
     opaque_absence_nothing_of_an_erased_session_comes_back,
+    no_silent_gap_records_of_unknown_sessions_are_found,
 );
 
 fn plan(start_offset: i64) -> RebuildPlan {
@@ -35,8 +40,9 @@ fn plan(start_offset: i64) -> RebuildPlan {
 /// Session `number` with two lifetimes and entries up to `last`, as of offset 40.
 fn restored(number: u128, last: u64, last_checkpoint_seq: u64) -> RestoredSession {
     let session = session(number);
-    let lifetime = |generation, base| LifetimeWrite {
+    let lifetime = |generation, base, bound_at_ms| LifetimeWrite {
         base,
+        bound_at_ms: Some(bound_at_ms),
         applied_seq: last - base,
         ..lifetime_write(session, generation)
     };
@@ -46,62 +52,147 @@ fn restored(number: u128, last: u64, last_checkpoint_seq: u64) -> RestoredSessio
             last_checkpoint_seq,
             generation: 2,
             lifetime_status: ACTIVE,
+            opened_at_us: Some(1_700_000_000_000_001),
+            updated_at_us: Some(1_700_000_002_000_000),
             ..session_write(session)
         },
         lifetimes: vec![
-            (lifetime(1, 0), 1_700_000_000_123),
-            (lifetime(2, 1), 1_700_000_001_000),
+            lifetime(1, 0, 1_700_000_000_123),
+            lifetime(2, 1, 1_700_000_001_000),
         ],
         access: vec![AccessWrite {
             session,
             account: "bob".to_owned(),
             role: 1,
         }],
-        opened_at_us: 1_700_000_000_000_001,
         incarnation: 2,
         next_offset: 40,
     }
 }
 
-async fn begun(database: &Database) -> Store {
-    let store = database.store().await;
-    store.begin_rebuild(&plan(30)).await.unwrap();
-    store
+/// A store that is being built, and the lock and the epoch of whoever does that.
+struct Begun {
+    store: Store,
+    _lock: RebuildLock,
+    epoch: i64,
+}
+
+async fn begun(database: &Database) -> Begun {
+    let store = database.unguarded().await;
+    let mut lock = store.lock_rebuild().await.unwrap();
+    let epoch = lock.begin(&plan(30)).await.unwrap().epoch;
+    Begun {
+        store,
+        _lock: lock,
+        epoch,
+    }
+}
+
+/// Waits until a lock is free: the server may take a moment to see that its holder has gone.
+async fn locked(store: &Store) -> RebuildLock {
+    store.lock_rebuild().await.unwrap()
 }
 
 async fn a_rebuild_begins_where_it_is_told_and_only_in_an_empty_store(database: Database) {
-    let store = database.store().await;
+    let store = database.unguarded().await;
     assert_eq!(store.rebuild().await.unwrap(), None);
-    store.begin_rebuild(&plan(30)).await.unwrap();
-    let rebuild = store.rebuild().await.unwrap().unwrap();
+    let mut lock = locked(&store).await;
+    lock.check_target().await.unwrap();
+    assert_eq!(lock.go_on().await.unwrap(), None);
+    let rebuild = lock.begin(&plan(30)).await.unwrap();
     assert_eq!(
-        (rebuild.starts, rebuild.states_loaded, rebuild.finished),
-        (vec![(0, 30)], false, false)
+        (&rebuild.starts, rebuild.states_loaded, rebuild.finished),
+        (&vec![(0, 30)], false, false)
     );
-    let claim = store.claim_partition(TOPIC, 0).await.unwrap();
-    assert_eq!((claim.next_offset, claim.last_record_crc), (30, None));
     assert_eq!(store.topic_incarnation(TOPIC).await.unwrap(), 2);
-    let again = store.begin_rebuild(&plan(30)).await;
+    let again = lock.begin(&plan(30)).await;
     assert!(matches!(again, Err(Error::NotEmpty)), "{again:?}");
-    store.mark_states_loaded().await.unwrap();
-    store.finish_rebuild().await.unwrap();
+    lock.check_target().await.unwrap();
+    let claim = store.claim_for_rebuild(TOPIC, 0, rebuild.epoch).await.unwrap();
+    assert_eq!((claim.next_offset, claim.last_record_crc), (30, None));
+    store.mark_states_loaded(rebuild.epoch).await.unwrap();
+    store.finish_rebuild(rebuild.epoch).await.unwrap();
     let rebuild = store.rebuild().await.unwrap().unwrap();
     assert!(rebuild.states_loaded && rebuild.finished);
-    assert!(store.finish_rebuild().await.is_err(), "it is over");
+    let over = store.finish_rebuild(rebuild.epoch).await;
+    assert!(matches!(over, Err(Error::RebuildFenced)), "{over:?}");
+    let built = [lock.check_target().await, lock.go_on().await.map(drop)];
+    for built in built {
+        assert!(matches!(built, Err(Error::AlreadyBuilt { .. })), "{built:?}");
+    }
 
     let used = Database::empty().await;
-    let store = used.store().await;
+    let store = used.unguarded().await;
     let mut owner = Owner::claim(&store).await;
     owner.write(session_with_entries(session(1), &[b"one"])).await;
-    let refused = store.begin_rebuild(&plan(0)).await;
-    assert!(matches!(refused, Err(Error::NotEmpty)), "{refused:?}");
+    let mut lock = locked(&store).await;
+    let refused = [lock.begin(&plan(0)).await.map(drop), lock.check_target().await];
+    for refused in refused {
+        assert!(matches!(refused, Err(Error::NotEmpty)), "{refused:?}");
+    }
     assert_eq!(store.rebuild().await.unwrap(), None, "nothing was written");
 }
 
+/// Invariant exactly-once-fold: whoever was at it before, a persister or another rebuild, changes nothing any more.
+async fn exactly_once_fold_whoever_was_there_before_is_fenced(database: Database) {
+    let store = database.unguarded().await;
+    let persister = store.claim_partition(TOPIC, 0).await.unwrap();
+    let mut lock = locked(&store).await;
+    let first = lock.begin(&plan(30)).await.unwrap().epoch;
+    for next_offset in [0, 30] {
+        let fenced = store.begin_batch(TOPIC, 0, persister.epoch, next_offset).await;
+        assert!(matches!(fenced, Err(Error::Fenced { .. })), "{fenced:?}");
+    }
+    let refused = store.claim_partition(TOPIC, 0).await;
+    assert!(matches!(refused, Err(Error::BeingBuilt)), "{refused:?}");
+    let elsewhere = store.claim_partition(TOPIC, 7).await;
+    assert!(matches!(elsewhere, Err(Error::BeingBuilt)), "{elsewhere:?}");
+    // No epoch of a database that was lost comes near the ones that count on from here.
+    let claim = store.claim_for_rebuild(TOPIC, 0, first).await.unwrap();
+    assert!(claim.epoch > 1_700_000_000_000, "{}", claim.epoch);
+
+    let second = lock.go_on().await.unwrap().unwrap().epoch;
+    assert!(second > first);
+    let late = [
+        store.clear_pieces(first, session(1)).await,
+        store
+            .restore_parts(first, &[part(session(1), 4, 0, b"half")])
+            .await,
+        store
+            .restore_segments(first, session(1), &[object(session(1), 1, 3)])
+            .await,
+        store.restore_session(first, &restored(1, 3, 2)).await,
+        store.restore_erased(first, session(1), 0).await,
+        store.mark_states_loaded(first).await,
+        store.finish_rebuild(first).await,
+        store.claim_for_rebuild(TOPIC, 0, first).await.map(drop),
+    ];
+    for late in late {
+        assert!(matches!(late, Err(Error::RebuildFenced)), "{late:?}");
+    }
+    assert_eq!(database.rows().await, 0);
+    store.mark_states_loaded(second).await.unwrap();
+    let unfinished = store.claim_partition(TOPIC, 0).await;
+    assert!(matches!(unfinished, Err(Error::BeingBuilt)), "{unfinished:?}");
+    store.finish_rebuild(second).await.unwrap();
+    store.claim_partition(TOPIC, 0).await.unwrap();
+}
+
+/// A batch that was folded between the look at the store and the rebuild's beginning.
+async fn exactly_once_fold_states_are_loaded_into_what_nobody_has_folded(database: Database) {
+    let Begun { store, epoch, .. } = begun(&database).await;
+    Owner::claim_for_rebuild(&store, epoch)
+        .await
+        .write(BatchWrites::default())
+        .await;
+    let marked = store.mark_states_loaded(epoch).await;
+    assert!(matches!(marked, Err(Error::Bug(_))), "{marked:?}");
+}
+
 async fn exactly_once_fold_a_restored_session_is_what_the_state_says(database: Database) {
-    let store = begun(&database).await;
+    let Begun { store, epoch, .. } = begun(&database).await;
     let restored = restored(1, 3, 2);
-    store.restore_session(&restored).await.unwrap();
+    store.restore_session(epoch, &restored).await.unwrap();
     let columns = store.session_columns(session(1)).await.unwrap().unwrap();
     assert_eq!((columns.pin, columns.partition), (Some(0), 0));
     assert_eq!((columns.last_entry_seq, columns.generation), (3, 2));
@@ -125,36 +216,62 @@ async fn exactly_once_fold_a_restored_session_is_what_the_state_says(database: D
         incarnation: 2,
         covered_offset: 30,
     };
-    assert_eq!(store.coverage(TOPIC, 0).await.unwrap(), covered);
+    assert_eq!(store.coverage(TOPIC, 0).await.unwrap().coverage, covered);
+    assert_eq!(row.updated_at_ms, 1_700_000_002_000);
+    // What is folded next may be as old as the state: the next one is due as soon as something changes.
+    let due_by = DueBy::Age(Duration::from_secs(3600));
+    assert!(
+        store
+            .due_snapshots(&[0], due_by, None, 10)
+            .await
+            .unwrap()
+            .due
+            .is_empty()
+    );
+    let touch = "UPDATE agent_sessions SET updated_at = updated_at";
+    database.execute(touch).await;
+    assert_eq!(
+        store.due_snapshots(&[0], due_by, None, 10).await.unwrap().due,
+        [session(1)]
+    );
     // The same state again, as a rebuild that goes on may bring it.
-    store.restore_session(&restored).await.unwrap();
+    store.restore_session(epoch, &restored).await.unwrap();
     assert_eq!(database.rows().await, 5);
 }
 
 async fn exactly_once_fold_no_state_comes_after_all_were_loaded(database: Database) {
-    let store = begun(&database).await;
-    store.mark_states_loaded().await.unwrap();
-    let late = store.restore_session(&restored(1, 3, 2)).await;
-    assert!(matches!(late, Err(Error::Bug(_))), "{late:?}");
+    let Begun { store, epoch, .. } = begun(&database).await;
+    store.mark_states_loaded(epoch).await.unwrap();
+    let late = store.restore_session(epoch, &restored(1, 3, 2)).await;
+    assert!(matches!(late, Err(Error::RebuildFenced)), "{late:?}");
     assert_eq!(database.rows().await, 0);
 }
 
 async fn exactly_once_fold_what_an_interrupted_rebuild_left_is_cleared(database: Database) {
-    let store = begun(&database).await;
+    let Begun { store, epoch, .. } = begun(&database).await;
     let unfinished = |session| PartRow {
         last: false,
         ..part(session, 4, 0, b"half")
     };
     for number in [1, 2] {
-        store.restore_parts(&[unfinished(session(number))]).await.unwrap();
+        store
+            .restore_parts(epoch, &[unfinished(session(number))])
+            .await
+            .unwrap();
         let segments = [object(session(number), 1, 3)];
-        store.restore_segments(session(number), &segments).await.unwrap();
+        store
+            .restore_segments(epoch, session(number), &segments)
+            .await
+            .unwrap();
         // A row of the manifest that is there already is no harm.
-        store.restore_segments(session(number), &segments).await.unwrap();
+        store
+            .restore_segments(epoch, session(number), &segments)
+            .await
+            .unwrap();
     }
-    store.restore_session(&restored(2, 3, 2)).await.unwrap();
-    store.clear_pieces(session(1)).await.unwrap();
-    store.clear_pieces(session(2)).await.unwrap();
+    store.restore_session(epoch, &restored(2, 3, 2)).await.unwrap();
+    store.clear_pieces(epoch, session(1)).await.unwrap();
+    store.clear_pieces(epoch, session(2)).await.unwrap();
     assert_eq!(hot_entries(&store, session(1)).await, Vec::<u64>::new());
     assert_eq!(archived_ranges(&store, session(1)).await, []);
     assert_eq!(hot_entries(&store, session(2)).await, [4]);
@@ -164,15 +281,18 @@ async fn exactly_once_fold_what_an_interrupted_rebuild_left_is_cleared(database:
 }
 
 async fn archived_is_complete_segments_get_the_kinds_of_what_they_are(database: Database) {
-    let store = begun(&database).await;
+    let Begun { store, epoch, .. } = begun(&database).await;
     let segments = [
         object(session(1), 1, 2),
         object(session(1), 3, 4),
         object(session(1), 4, 6),
     ];
-    store.restore_segments(session(1), &segments).await.unwrap();
-    store.restore_session(&restored(1, 4, 3)).await.unwrap();
-    store.mark_states_loaded().await.unwrap();
+    store
+        .restore_segments(epoch, session(1), &segments)
+        .await
+        .unwrap();
+    store.restore_session(epoch, &restored(1, 4, 3)).await.unwrap();
+    store.mark_states_loaded(epoch).await.unwrap();
     let mut writes = BatchWrites {
         parts: vec![part(session(1), 5, 0, b"five")],
         ..BatchWrites::default()
@@ -184,8 +304,8 @@ async fn archived_is_complete_segments_get_the_kinds_of_what_they_are(database: 
         lifetime_status: ACTIVE,
         ..session_write(session(1))
     });
-    Owner::claim(&store).await.write(writes).await;
-    store.settle_segments(&[session(1)]).await.unwrap();
+    Owner::claim_for_rebuild(&store, epoch).await.write(writes).await;
+    store.settle_segments(epoch, &[session(1)]).await.unwrap();
     let kinds: Vec<SegmentKind> = store
         .segments_page(session(1), None, 10)
         .await
@@ -204,15 +324,15 @@ async fn archived_is_complete_segments_get_the_kinds_of_what_they_are(database: 
 }
 
 async fn opaque_absence_nothing_of_an_erased_session_comes_back(database: Database) {
-    let store = begun(&database).await;
-    store.restore_erased(session(1), 0).await.unwrap();
-    store.restore_erased(session(1), 0).await.unwrap();
+    let Begun { store, epoch, .. } = begun(&database).await;
+    store.restore_erased(epoch, session(1), 0).await.unwrap();
+    store.restore_erased(epoch, session(1), 0).await.unwrap();
     let mut child = restored(2, 3, 2);
     child.session.parent = Some(session(1));
-    store.restore_session(&child).await.unwrap();
-    store.restore_session(&restored(3, 3, 2)).await.unwrap();
-    store.mark_states_loaded().await.unwrap();
-    let mut owner = Owner::claim(&store).await;
+    store.restore_session(epoch, &child).await.unwrap();
+    store.restore_session(epoch, &restored(3, 3, 2)).await.unwrap();
+    store.mark_states_loaded(epoch).await.unwrap();
+    let mut owner = Owner::claim_for_rebuild(&store, epoch).await;
     owner
         .write(BatchWrites {
             parts: vec![
@@ -247,20 +367,92 @@ async fn opaque_absence_nothing_of_an_erased_session_comes_back(database: Databa
     batch.rollback().await.unwrap();
 }
 
+/// What is left of sessions that nobody can open any more is found by the records that were put aside.
+async fn no_silent_gap_records_of_unknown_sessions_are_found(database: Database) {
+    let Begun { store, epoch, .. } = begun(&database).await;
+    store.restore_session(epoch, &restored(1, 3, 2)).await.unwrap();
+    store.mark_states_loaded(epoch).await.unwrap();
+    let mut owner = Owner::claim_for_rebuild(&store, epoch).await;
+    let aside = |offset, key: &str| quarantined(offset, key.as_bytes(), b"raw");
+    let (known, lost, later) = (
+        session(1).to_string(),
+        session(2).to_string(),
+        session(3).to_string(),
+    );
+    owner
+        .write(BatchWrites {
+            quarantined: vec![
+                aside(30, &known),
+                aside(31, &lost),
+                aside(33, &lost),
+                aside(34, "no session"),
+                aside(35, &later),
+                aside(29, &later),
+            ],
+            ..BatchWrites::default()
+        })
+        .await;
+    let found = |number, first_offset, last_offset| UnknownSession {
+        session: session(number),
+        first_offset,
+        last_offset,
+    };
+    let all = store.unknown_sessions(TOPIC, 0, 30, 10).await.unwrap();
+    assert_eq!(all, (vec![found(2, 31, 33), found(3, 35, 35)], 2));
+    let one = store.unknown_sessions(TOPIC, 0, 30, 1).await.unwrap();
+    assert_eq!(one, (vec![found(2, 31, 33)], 2));
+    assert_eq!(store.unknown_sessions(TOPIC, 1, 0, 10).await.unwrap().1, 0);
+}
+
 /// Two rebuilds at once would clear each other's pieces.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exactly_once_fold_one_rebuild_at_a_time() {
     let database = Database::empty().await;
-    let (first, second) = (database.store().await, database.store().await);
-    let lock = first.lock_rebuild().await.unwrap();
-    assert!(lock.is_some());
-    assert!(second.lock_rebuild().await.unwrap().is_none());
-    let other = Database::empty().await.store().await;
-    assert!(other.lock_rebuild().await.unwrap().is_some(), "another database");
+    let (first, second) = (database.unguarded().await, database.unguarded().await);
+    let lock = locked(&first).await;
+    let refused = second.lock_rebuild().await;
+    assert!(matches!(refused, Err(Error::RebuildRunning)), "{refused:?}");
+    locked(&Database::empty().await.unguarded().await).await;
     drop(lock);
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while second.lock_rebuild().await.unwrap().is_none() {
-        assert!(std::time::Instant::now() < give_up, "the lock stays");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    locked(&second).await;
+}
+
+/// Invariant exactly-once-fold: a half-built store looks like a whole one, so nobody uses it, and none is begun under somebody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exactly_once_fold_nobody_uses_a_store_that_is_being_built() {
+    let database = Database::empty().await;
+    let (builder, service) = (database.unguarded().await, database.store().await);
+    let refused = builder.lock_rebuild().await;
+    assert!(
+        matches!(refused, Err(Error::InUse { connections: 1.. })),
+        "{refused:?}"
+    );
+    // A service that has no connection at the moment stands in nobody's way, and gets none.
+    database.end_connections().await;
+    let builder = database.unguarded().await;
+    let mut lock = locked(&builder).await;
+    let refuses = async |service: &Store| {
+        let acquired = service.progress_of_topic(TOPIC).await;
+        assert!(matches!(acquired, Err(Error::BeingBuilt)), "{acquired:?}");
+        let connected = Store::connect(database.options()).await;
+        assert!(matches!(connected, Err(Error::BeingBuilt)), "{connected:?}");
+    };
+    refuses(&service).await;
+    let begun = service.begin_batch(TOPIC, 0, 1, 0).await;
+    assert!(matches!(begun, Err(Error::BeingBuilt)), "{begun:?}");
+    let epoch = lock.begin(&plan(0)).await.unwrap().epoch;
+    refuses(&service).await;
+    // The lock is lost, the rebuild is not finished.
+    drop(lock);
+    refuses(&service).await;
+    let mut lock = locked(&builder).await;
+    assert_eq!(lock.go_on().await.unwrap().unwrap().epoch, epoch + 1);
+    builder.mark_states_loaded(epoch + 1).await.unwrap();
+    builder.finish_rebuild(epoch + 1).await.unwrap();
+    drop(lock);
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while service.progress_of_topic(TOPIC).await.is_err() {
+        assert!(Instant::now() < give_up, "the service stays out");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

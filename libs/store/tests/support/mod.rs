@@ -111,6 +111,17 @@ impl Database {
         store
     }
 
+    /// A store on the current schema for whoever builds it again.
+    pub async fn unguarded(&self) -> Store {
+        let options = Options {
+            guarded: false,
+            ..self.options()
+        };
+        let store = Store::connect(options).await.unwrap();
+        store.migrate().await.unwrap();
+        store
+    }
+
     /// A store on the current schema that waits long for a lock: for a test that decides when it is let go.
     pub async fn patient_store(&self) -> Store {
         self.store().await.close().await;
@@ -124,6 +135,15 @@ impl Database {
     /// A connection that the store knows nothing of.
     pub async fn raw(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.unwrap()
+    }
+
+    /// Ends every connection of the stores, as a server that restarts does.
+    pub async fn end_connections(&self) {
+        self.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND application_name = 'wakelog'",
+        )
+        .await;
     }
 
     /// One number, read on a connection that the store knows nothing of.

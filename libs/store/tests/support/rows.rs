@@ -29,6 +29,8 @@ pub fn session_write(session: SessionId) -> SessionWrite {
         generation: 0,
         lifetime_status: 0,
         erased: false,
+        opened_at_us: None,
+        updated_at_us: None,
     }
 }
 
@@ -44,6 +46,7 @@ pub fn lifetime_write(session: SessionId, generation: u64) -> LifetimeWrite {
         nonce: None,
         applied_seq: 0,
         status: ACTIVE,
+        bound_at_ms: None,
     }
 }
 
@@ -110,6 +113,16 @@ pub struct Owner<'a> {
 impl<'a> Owner<'a> {
     pub async fn claim(store: &'a Store) -> Self {
         let claim = store.claim_partition(TOPIC, 0).await.unwrap();
+        Self {
+            store,
+            epoch: claim.epoch,
+            next_offset: claim.next_offset,
+        }
+    }
+
+    /// The rebuild that has this epoch, as the owner.
+    pub async fn claim_for_rebuild(store: &'a Store, epoch: i64) -> Self {
+        let claim = store.claim_for_rebuild(TOPIC, 0, epoch).await.unwrap();
         Self {
             store,
             epoch: claim.epoch,

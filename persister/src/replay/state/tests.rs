@@ -43,6 +43,7 @@ fn archived(records: &[SessionRecord]) -> ArchivedSession {
         unfinished_entry_seq: 0,
         fold_state: state.encode().into(),
         opened_at_us: 5,
+        updated_at_us: 6,
         lifetimes,
     }
 }
@@ -61,6 +62,20 @@ fn records() -> Vec<SessionRecord> {
     ]
 }
 
+/// A state at this offset.
+pub(in super::super) fn archived_at(next_offset: u64) -> ArchivedState {
+    let archived = ArchivedSession {
+        next_offset,
+        ..archived(&records())
+    };
+    let key = SnapshotKey {
+        session: session(1),
+        incarnation: 1,
+        offset: next_offset,
+    };
+    decode(TOPIC, key, archived.encode_to_vec().into()).unwrap()
+}
+
 fn read(archived: &ArchivedSession) -> Result<ArchivedState, String> {
     let key = SnapshotKey {
         session: session(1),
@@ -75,7 +90,7 @@ fn read(archived: &ArchivedSession) -> Result<ArchivedState, String> {
 fn exactly_once_fold_a_state_comes_back_with_its_fences_and_its_access() {
     let state = read(&archived(&records())).unwrap();
     assert_eq!((state.partition(), state.next_offset()), (PARTITION, 90));
-    assert_eq!(state.unfinished_parts, 1);
+    assert_eq!(state.unfinished.len(), 1);
     let RestoredSession {
         session: row,
         lifetimes,
@@ -90,7 +105,7 @@ fn exactly_once_fold_a_state_comes_back_with_its_fences_and_its_access() {
     assert_eq!(accounts, ["bob"]);
     let generations: Vec<(u64, u64)> = lifetimes
         .iter()
-        .map(|(lifetime, _)| (lifetime.generation, lifetime.base))
+        .map(|lifetime| (lifetime.generation, lifetime.base))
         .collect();
     assert_eq!(generations, [(1, 0), (2, 1)]);
 }

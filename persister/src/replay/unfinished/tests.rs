@@ -26,8 +26,11 @@ fn object(parts: &[ArchivedPart]) -> Vec<u8> {
     bytes
 }
 
-/// Reads an object that comes in pieces of `piece` bytes.
+/// Reads an object that comes in pieces of `piece` bytes; the state knows of parts `0..expected`.
 fn read(object: &[u8], piece: usize, expected: u32) -> Result<Vec<PartRow>, String> {
+    let digests: Vec<Digest16> = (0..expected)
+        .map(|number| part_digest(&vec![number as u8; PART_SIZE]))
+        .collect();
     let mut reading = Reading {
         key: SnapshotKey {
             session: session(1),
@@ -35,6 +38,7 @@ fn read(object: &[u8], piece: usize, expected: u32) -> Result<Vec<PartRow>, Stri
             offset: 9,
         },
         entry_seq: 12,
+        digests: &digests,
         due: 0,
         pending: BytesMut::new(),
     };
@@ -45,7 +49,7 @@ fn read(object: &[u8], piece: usize, expected: u32) -> Result<Vec<PartRow>, Stri
             rows.push(row);
         }
     }
-    reading.finish(expected).map(|()| rows)
+    reading.finish().map(|()| rows)
 }
 
 #[test]
@@ -71,5 +75,10 @@ fn no_silent_gap_parts_that_are_cut_short_or_damaged_are_refused() {
     let mut other_bytes = part(0);
     other_bytes.body = part(1).body;
     assert!(read(&object(&[other_bytes]), 64, 1).is_err(), "other bytes");
+    let renumbered = ArchivedPart { part: 0, ..part(1) };
+    assert!(
+        read(&object(&[renumbered]), 64, 1).is_err(),
+        "a part of another entry"
+    );
     assert!(read(&[0xff; 40], 64, 1).is_err(), "no length");
 }

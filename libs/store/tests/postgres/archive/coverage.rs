@@ -16,8 +16,7 @@ on_both_pools!(
 );
 
 async fn covered(store: &Store) -> u64 {
-    let coverage = store.coverage(TOPIC, 0).await.unwrap();
-    coverage.covered_offset
+    store.coverage(TOPIC, 0).await.unwrap().coverage.covered_offset
 }
 
 async fn read_state(store: &Store, session: SessionId) -> SnapshotRow {
@@ -57,8 +56,20 @@ async fn coverage_is_what_every_session_has_a_state_of(database: Database) {
     assert_eq!(covered(&store).await, 2);
     take_state(&store, session(1)).await;
     assert_eq!(covered(&store).await, 5);
-    assert_eq!(store.coverage(TOPIC, 1).await.unwrap().covered_offset, 0);
-    assert_eq!(store.coverage("another", 0).await.unwrap().covered_offset, 0);
+    let now = store.coverage(TOPIC, 0).await.unwrap();
+    assert_eq!((now.next_offset, now.last_record_crc), (5, Some(7)));
+    let nothing = store.coverage(TOPIC, 1).await.unwrap();
+    assert_eq!((nothing.next_offset, nothing.last_record_crc), (0, None));
+    assert_eq!(store.coverage(TOPIC, 1).await.unwrap().coverage.covered_offset, 0);
+    assert_eq!(
+        store
+            .coverage("another", 0)
+            .await
+            .unwrap()
+            .coverage
+            .covered_offset,
+        0
+    );
 }
 
 async fn an_erased_session_is_covered_once_it_is_swept(database: Database) {
@@ -96,7 +107,7 @@ async fn states_of_an_earlier_incarnation_cover_nothing_of_this_one(database: Da
         incarnation: 2,
         covered_offset: 0,
     };
-    assert_eq!(store.coverage(TOPIC, 0).await.unwrap(), none);
+    assert_eq!(store.coverage(TOPIC, 0).await.unwrap().coverage, none);
     // The other session has no records in this incarnation: its state of the earlier one is the whole of it.
     take_state(&store, session(1)).await;
     assert_eq!(covered(&store).await, 1);

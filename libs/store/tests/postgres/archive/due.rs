@@ -162,8 +162,8 @@ async fn a_batch_that_began_before_a_state_was_read_makes_the_session_due_when_i
     assert!(store.record_snapshot(&state).await.unwrap());
     let every_age = DueBy::Age(Duration::ZERO);
     assert_eq!(due(&store, every_age).await, [session(1)]);
-    assert_eq!(store.coverage(TOPIC, 0).await.unwrap().covered_offset, 1);
+    assert_eq!(store.coverage(TOPIC, 0).await.unwrap().coverage.covered_offset, 1);
     take_state(&store, session(1)).await;
     assert!(due(&store, every_age).await.is_empty());
-    assert_eq!(store.coverage(TOPIC, 0).await.unwrap().covered_offset, 2);
+    assert_eq!(store.coverage(TOPIC, 0).await.unwrap().coverage.covered_offset, 2);
 }

@@ -1,0 +1,214 @@
+//! What goes on around a rebuild: services on the database, an erasure, a topic that drops more, damaged objects, another log.
+
+use std::process::Output;
+
+use rdkafka::producer::{FutureProducer, FutureRecord};
+use wakelog_client::Connection;
+
+use super::cast::loaded;
+use super::place::{Place, missing_of};
+use crate::archive::{entry, until};
+use crate::support::load::Loaded;
+use crate::support::native::Kind;
+use crate::support::native::fleet::PARTITIONS;
+use crate::support::process::{Process, free_port};
+use crate::support::session::erase;
+
+const FROM_ARCHIVE: [&str; 2] = ["--from-archive", "--json"];
+
+/// More than are restored at a time: what is opened last is restored after a freeze at the first state.
+const KEPT: usize = 8;
+
+/// Invariants exactly-once-fold, archived-is-complete, opaque-absence: whatever goes on meanwhile, a rebuild is whole, or is
+/// refused, or says what is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_once_fold_whatever_goes_on_around_a_rebuild() {
+    let mut place = Place::prepare().await;
+    place.stack.up().await;
+    let connection = place.stack.connect().await;
+    let mut kept = Vec::new();
+    for number in 0..KEPT {
+        kept.push(loaded(&connection, &format!("kept-{number}"), 3).await);
+    }
+    let mut erased = loaded(&connection, "erased", 3).await;
+    place.covered().await;
+    for number in 0..2 {
+        assert!(place.stack.stop(Kind::Archive, number).success());
+    }
+    for session in kept.iter_mut().chain([&mut erased]) {
+        session.send(entry(4, 300, false)).await;
+        session.drain().await;
+    }
+    damage_and_what_is_dropped(&place, &kept[0]).await;
+    services_on_the_database(&place).await;
+    an_erasure(&mut place, &connection, &erased.lifetime.session_id).await;
+    another_log(&mut place).await;
+}
+
+/// A damaged state is told where it is needed. What the topic drops under a rebuild is not lost to the next one.
+async fn damage_and_what_is_dropped(place: &Place, session: &Loaded) {
+    let id = &session.lifetime.session_id;
+    let states = place.stack.objects(&format!("sessions/{id}/state-"));
+    let path = place.stack.object_path(states.last().expect("a state"));
+    let whole = std::fs::read(&path).expect("the state");
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("half of it");
+    let all = place.database("all").await;
+    let report = place.replay(&all, &FROM_ARCHIVE, "").with(0).object();
+    assert_eq!(
+        report["restored_sessions"], 0,
+        "the topic has everything: {report}"
+    );
+
+    let begun = place.database("begun").await;
+    let died = place.replay(&begun, &FROM_ARCHIVE, "persister::before_batch=return");
+    assert_ne!(died.code, 0);
+    place.eat_what_is_covered().await;
+    place
+        .replay(&begun, &FROM_ARCHIVE, "")
+        .with(4)
+        .saying("the archive covers them by now")
+        .saying("drop this database");
+
+    let damaged = place.database("damaged").await;
+    let report = place.replay(&damaged, &FROM_ARCHIVE, "").with(6).object();
+    let named = missing_of(&report, id);
+    assert_eq!(named.len(), 1, "{report}");
+    assert_eq!(
+        (&named[0]["kind"], &report["finished"]),
+        (&"state".into(), &false.into()),
+        "{report}"
+    );
+    std::fs::write(&path, &whole).expect("it is back");
+    let report = place.replay(&damaged, &FROM_ARCHIVE, "").with(0).object();
+    assert_eq!(report["complete"], true, "{report}");
+
+    // Without its states, the first entries of a session are in segments that nobody can place, and its last one nowhere.
+    let gone: Vec<_> = states.iter().map(|key| place.stack.object_path(key)).collect();
+    gone.iter()
+        .for_each(|path| std::fs::rename(path, path.with_extension("away")).expect("it is away"));
+    let headless = place.database("headless").await;
+    let report = place.replay(&headless, &FROM_ARCHIVE, "").with(6).object();
+    let mut kinds: Vec<_> = missing_of(&report, id)
+        .into_iter()
+        .map(|missing| missing["kind"].as_str().expect("a kind").to_owned())
+        .collect();
+    kinds.sort();
+    assert_eq!(kinds, ["unknown_session", "unopened_session"], "{report}");
+    gone.iter()
+        .for_each(|path| std::fs::rename(path.with_extension("away"), path).expect("it is back"));
+}
+
+/// Nobody builds a database under a service, and what is built is whole once the service has gone.
+async fn services_on_the_database(place: &Place) {
+    let used = place.database("used").await;
+    let migrated = place
+        .stack
+        .command(&["migrate", "--database-url", &used])
+        .output();
+    assert!(migrated.expect("migrate runs").status.success());
+    let pages = format!("127.0.0.1:{}", free_port());
+    let mut command = place.stack.command(&["persist", "--http-listen", &pages]);
+    command
+        .env("WAKELOG_DATABASE_URL", &used)
+        .env("WAKELOG_GROUP", "on-an-empty-database");
+    let log = place.stack.folder().join("persist-on-used.log");
+    let persister = Process::start("persister", &command, &log);
+    until("it has claimed a partition", async || {
+        persister.log().contains("partition claimed")
+    })
+    .await;
+    place
+        .replay(&used, &FROM_ARCHIVE, "")
+        .with(4)
+        .saying("the database is in use by")
+        .saying("stop the services");
+    assert!(persister.stop().success());
+    let report = place.replay(&used, &FROM_ARCHIVE, "").with(0).object();
+    assert_eq!(report["complete"], true, "{report}");
+    let aside = "SELECT count(*) FROM quarantined_records";
+    assert_eq!(place.number(&used, aside).await, 0);
+}
+
+/// A session is erased while its state is about to be restored: nothing of it comes back, not in the quarantine either.
+async fn an_erasure(place: &mut Place, connection: &Connection, id: &str) {
+    let late = place.database("erased").await;
+    // The coverage of each partition is read first.
+    let at = format!("archive::before_get:{}", PARTITIONS + 1);
+    let mut replay = place.frozen_replay(&late, &at).await;
+    erase(connection, id).await.expect("it is erased");
+    place.stack.start(Kind::Archive, 0).await;
+    until("its objects are deleted", async || {
+        place.stack.objects(&format!("sessions/{id}/")).is_empty()
+    })
+    .await;
+    place.stack.kill(Kind::Archive, 0);
+    crate::support::process::signal("CONT", replay.pid());
+    let mut ended = None;
+    until("the replay ends", async || {
+        ended = replay.ended();
+        ended.is_some()
+    })
+    .await;
+    assert!(ended.is_some_and(|status| status.success()), "{}", replay.log());
+    let raw = "SELECT count(*) FROM quarantined_records WHERE raw IS NOT NULL";
+    assert_eq!(place.number(&late, raw).await, 0);
+    let erased = "SELECT count(*) FROM agent_sessions WHERE erased";
+    assert_eq!(place.number(&late, erased).await, 1);
+}
+
+/// A topic that was made anew is not the one that was archived, whether it is shorter or has outgrown that one.
+async fn another_log(place: &mut Place) {
+    place.stack.kill_all();
+    let (kafka, topic) = (&place.stack.engines().kafka, place.stack.topic().to_owned());
+    let next_offset = kafka.watermarks(&topic, 0).1;
+    kafka.delete_topic(&topic).await;
+    kafka.create_topic(&topic, PARTITIONS).await;
+    let anew = place.database("anew").await;
+    let migrated = place
+        .stack
+        .command(&["migrate", "--database-url", &anew])
+        .output();
+    assert!(migrated.expect("migrate runs").status.success());
+    let told_apart = async |why: &str| {
+        let into = place.database(&format!("of_{}", why.len())).await;
+        place
+            .replay(&into, &FROM_ARCHIVE, "")
+            .with(5)
+            .saying("the archive is not that of this log")
+            .saying(why);
+        let pages = format!("127.0.0.1:{}", free_port());
+        let archive = ["archive", "--http-listen", &pages, "--database-url", &anew];
+        let output = place.stack.command(&archive).output().expect("archive runs");
+        assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+        assert!(
+            said(&output).contains("the archive of another log"),
+            "{}",
+            said(&output)
+        );
+        let doctor = place.stack.command(&["doctor", "--database-url", &anew]).output();
+        let doctor = said(&doctor.expect("doctor runs"));
+        assert!(doctor.contains("the archive of another log"), "{doctor}");
+    };
+    told_apart("the log ends at").await;
+    let mut config = rdkafka::ClientConfig::new();
+    config.set("bootstrap.servers", place.stack.brokers());
+    let producer: FutureProducer = config.create().expect("a producer");
+    for _ in 0..next_offset + 1 {
+        let record = FutureRecord::<str, [u8]>::to(&topic)
+            .partition(0)
+            .payload(b"anew");
+        producer
+            .send(record, std::time::Duration::from_secs(30))
+            .await
+            .expect("the log takes it");
+    }
+    told_apart("the topic was replaced").await;
+}
+
+fn said(output: &Output) -> String {
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    format!("{out}{err}")
+}
