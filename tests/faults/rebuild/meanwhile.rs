@@ -16,7 +16,7 @@ use crate::support::session::erase;
 
 const FROM_ARCHIVE: [&str; 2] = ["--from-archive", "--json"];
 
-/// More than are restored at a time: what is opened last is restored after a freeze at the first state.
+/// Sessions that nothing happens to but that they are rebuilt.
 const KEPT: usize = 8;
 
 /// Invariants exactly-once-fold, archived-is-complete, opaque-absence: whatever goes on meanwhile, a rebuild is whole, or is
@@ -129,12 +129,11 @@ async fn services_on_the_database(place: &Place) {
     assert_eq!(place.number(&used, aside).await, 0);
 }
 
-/// A session is erased while its state is about to be restored: nothing of it comes back, not in the quarantine either.
+/// A session is erased when its mark was looked for and its state was not yet restored: nothing of it comes back, not in the quarantine either.
 async fn an_erasure(place: &mut Place, connection: &Connection, id: &str) {
     let late = place.database("erased").await;
-    // The coverage of each partition is read first.
-    let at = format!("archive::before_get:{}", PARTITIONS + 1);
-    let mut replay = place.frozen_replay(&late, &at).await;
+    // Its archived ends, the coverage and the marks are listed by then, its states not yet.
+    let mut replay = place.frozen_replay(&late, "archive::before_list:4").await;
     erase(connection, id).await.expect("it is erased");
     place.stack.start(Kind::Archive, 0).await;
     until("its objects are deleted", async || {

@@ -2,11 +2,12 @@
 
 use std::time::SystemTime;
 
+use fail::fail_point;
 use futures::Stream;
 
 use super::ObjectStore;
 use super::failure::{Failure, Operation, RequestError};
-use crate::Error;
+use crate::{Effect, Error};
 
 /// S3 gives no more at a time.
 const PAGE_OBJECTS: i32 = 1000;
@@ -37,6 +38,10 @@ pub struct ListPage {
 impl ObjectStore {
     /// Up to 1,000 objects whose names begin with `prefix` and come after `start_after`.
     pub async fn list_page(&self, prefix: &str, start_after: Option<&str>) -> Result<ListPage, Error> {
+        fail_point!("archive::before_list", |_| Err(Error::Failpoint {
+            name: "archive::before_list",
+            effect: Effect::CertainlyNot,
+        }));
         let operation = Operation::List;
         let listed = self
             .request(operation, prefix, || async {
