@@ -2,44 +2,65 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use wakelog_archive::{COVERED_FORMAT, CoveredKey, Failure, MARK_LIMIT, ObjectName};
+use wakelog_archive::{COVERED_FORMAT, CoveredKey, Failure, MARK_LIMIT, ObjectName, ObjectStore};
 use wakelog_proto::v1::CoveredPartition;
-use wakelog_store::CoverageNow;
+use wakelog_store::{Coverage, CoverageNow, Store};
 
 use crate::shared::Shared;
 use crate::{Error, telemetry};
 
+/// Says so unless the bucket holds the coverage that the database has recorded. Another bucket, or one that lost its objects, lacks
+/// the states of sessions that nothing happens to any more, and what is written into it would hide that.
+pub async fn check_bucket(store: &Store, objects: &ObjectStore, topic: &str) -> Result<(), Error> {
+    for (partition, recorded) in store.recorded_coverages(topic).await? {
+        let Ok(number) = u32::try_from(partition) else {
+            continue;
+        };
+        let written = written_coverage(objects, recorded.incarnation, number).await?;
+        check_recorded(partition, recorded, &written)?;
+    }
+    Ok(())
+}
+
 impl Shared {
     /// Writes down how far a partition is covered, and of which log, if that has changed, and drops what was written before.
-    pub(crate) async fn cover(&self, partition: i32) -> Result<(), Error> {
+    /// `is_first`: nobody in this process has looked at what the bucket holds of it.
+    pub(crate) async fn cover(&self, partition: i32, is_first: bool) -> Result<(), Error> {
         let topic = &self.options.topic;
         let now = self.store.coverage(topic, partition).await?;
         let coverage = now.coverage;
         telemetry::covered(partition, coverage.covered_offset);
-        let before = self.store.recorded_coverage(topic, partition).await?;
-        if before == Some(coverage) {
+        let recorded = self.store.recorded_coverage(topic, partition).await?;
+        let rises = recorded.is_none_or(|recorded| rises(recorded, coverage));
+        if !rises && !is_first {
             return Ok(());
         }
         let Ok(number) = u32::try_from(partition) else {
             return Ok(());
         };
+        let written = written_coverage(&self.objects, coverage.incarnation, number).await?;
+        match recorded {
+            Some(recorded) => check_recorded(partition, recorded, &written)?,
+            None => self.check_first(&written, &now).await?,
+        }
+        if is_first {
+            self.mend(partition, &written, &now).await?;
+        }
+        if !rises {
+            return Ok(());
+        }
         let key = CoveredKey {
             incarnation: coverage.incarnation,
             partition: number,
             offset: coverage.covered_offset,
         };
-        if before.is_none() {
-            self.check_earlier_coverage(key, &now).await?;
-        }
-        let covered = covered_partition(topic, partition, &now).encode_to_vec();
-        let name = ObjectName::Covered(key).to_string();
-        self.objects.put_bytes(&name, Bytes::from(covered)).await?;
+        self.put_coverage(partition, key, &now).await?;
         let recorded = self.store.record_coverage(topic, partition, coverage).await?;
         if recorded != coverage {
             // Another archiver has seen more.
             return Ok(());
         }
-        for older in self.earlier_coverage(key).await? {
+        for older in written {
             if older.offset < key.offset {
                 self.objects
                     .delete(&ObjectName::Covered(older).to_string())
@@ -52,20 +73,17 @@ impl Shared {
     /// A database that has recorded no coverage, and a bucket that has: that is a rebuilt one, which has folded what the bucket
     /// knows of, or one that is still on its way there. Or the bucket is another log's, and what this one writes down would be
     /// taken for that one's.
-    async fn check_earlier_coverage(&self, key: CoveredKey, now: &CoverageNow) -> Result<(), Error> {
-        for earlier in self.earlier_coverage(key).await? {
-            let name = ObjectName::Covered(earlier).to_string();
-            let covered = match self.objects.get_bytes(&name, MARK_LIMIT).await {
-                Ok(bytes) => CoveredPartition::decode(bytes).ok(),
+    async fn check_first(&self, written: &[CoveredKey], now: &CoverageNow) -> Result<(), Error> {
+        for key in written {
+            let fits = match self.read_coverage(*key).await? {
+                Read::Covered(covered) => is_of_this_log(&covered, &self.options.topic, now),
+                Read::Unreadable => key.offset <= now.next_offset,
                 // Another archiver has written down more since.
-                Err(error) if error.failure() == Some(Failure::NotFound) => continue,
-                Err(error) => return Err(error.into()),
+                Read::Gone => true,
             };
-            let covered = covered.filter(|covered| covered.format == COVERED_FORMAT);
-            let fits = covered.is_some_and(|covered| is_of_this_log(&covered, &self.options.topic, now));
             if !fits {
                 return Err(Error::OtherLog {
-                    key: name,
+                    key: key.to_string(),
                     folded: now.next_offset,
                 });
             }
@@ -73,26 +91,97 @@ impl Shared {
         Ok(())
     }
 
-    /// What is written down of the partition; there is one, or a few that a death has left. What is more is found the next time.
-    async fn earlier_coverage(&self, key: CoveredKey) -> Result<Vec<CoveredKey>, Error> {
-        let page = self.objects.list_page(&covered_prefix(key), None).await?;
-        let names = page.objects.iter().map(|object| ObjectName::parse(&object.key));
-        Ok(names
-            .filter_map(|name| match name {
-                ObjectName::Covered(found) => Some(found),
-                _ => None,
-            })
-            .collect())
+    /// Writes the newest coverage object anew if a rebuild could not read it.
+    async fn mend(&self, partition: i32, written: &[CoveredKey], now: &CoverageNow) -> Result<(), Error> {
+        let Some(newest) = written.iter().max() else {
+            return Ok(());
+        };
+        match self.read_coverage(*newest).await? {
+            Read::Unreadable => {
+                tracing::warn!(partition, key = %newest, "a coverage object can't be read, writing it anew");
+                self.put_coverage(partition, *newest, now).await
+            }
+            Read::Covered(_) | Read::Gone => Ok(()),
+        }
+    }
+
+    async fn read_coverage(&self, key: CoveredKey) -> Result<Read, Error> {
+        match self.objects.get_bytes(&key.to_string(), MARK_LIMIT).await {
+            Ok(bytes) => Ok(CoveredPartition::decode(bytes)
+                .ok()
+                .filter(|covered| covered.format == COVERED_FORMAT)
+                .map_or(Read::Unreadable, Read::Covered)),
+            Err(error) => match error.failure() {
+                Some(Failure::NotFound) => Ok(Read::Gone),
+                Some(Failure::Corrupt) => Ok(Read::Unreadable),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    async fn put_coverage(&self, partition: i32, key: CoveredKey, now: &CoverageNow) -> Result<(), Error> {
+        let covered = covered_partition(&self.options.topic, partition, key, now);
+        let bytes = Bytes::from(covered.encode_to_vec());
+        self.objects.put_bytes(&key.to_string(), bytes).await?;
+        Ok(())
     }
 }
 
-fn covered_partition(topic: &str, partition: i32, now: &CoverageNow) -> CoveredPartition {
+/// What a coverage object says.
+enum Read {
+    Covered(CoveredPartition),
+    /// Damaged, or of another version.
+    Unreadable,
+    /// It is not there any more.
+    Gone,
+}
+
+/// The coverage objects of a partition; there is one, or a few that a death has left. What is more is found the next time.
+async fn written_coverage(
+    objects: &ObjectStore,
+    incarnation: u32,
+    partition: u32,
+) -> Result<Vec<CoveredKey>, Error> {
+    let any = CoveredKey {
+        incarnation,
+        partition,
+        offset: 0,
+    };
+    let page = objects.list_page(&covered_prefix(any), None).await?;
+    let names = page.objects.iter().map(|object| ObjectName::parse(&object.key));
+    Ok(names
+        .filter_map(|name| match name {
+            ObjectName::Covered(found) => Some(found),
+            _ => None,
+        })
+        .collect())
+}
+
+/// An object goes only after a later one was put and recorded, so what is recorded is there, or something later.
+fn check_recorded(partition: i32, recorded: Coverage, written: &[CoveredKey]) -> Result<(), Error> {
+    let covers =
+        |key: &CoveredKey| (key.incarnation, key.offset) >= (recorded.incarnation, recorded.covered_offset);
+    match written.iter().any(covers) {
+        true => Ok(()),
+        false => Err(Error::OtherBucket {
+            partition,
+            covered: recorded.covered_offset,
+        }),
+    }
+}
+
+/// What was covered once stays so, although a session waits for its next state.
+fn rises(recorded: Coverage, now: Coverage) -> bool {
+    (now.incarnation, now.covered_offset) > (recorded.incarnation, recorded.covered_offset)
+}
+
+fn covered_partition(topic: &str, partition: i32, key: CoveredKey, now: &CoverageNow) -> CoveredPartition {
     CoveredPartition {
         format: COVERED_FORMAT,
         topic: topic.to_owned(),
-        incarnation: now.coverage.incarnation,
+        incarnation: key.incarnation,
         partition,
-        covered_offset: now.coverage.covered_offset,
+        covered_offset: key.offset,
         next_offset: now.next_offset,
         last_record_crc: now.last_record_crc,
     }

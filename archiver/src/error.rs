@@ -59,6 +59,17 @@ pub enum Error {
         /// The first offset that is not folded.
         folded: u64,
     },
+    /// The database has recorded coverage that the bucket does not hold.
+    #[error(
+        "the archive of this database covers partition {partition} up to {covered}, and the bucket holds no such coverage: it is \
+         another bucket, or it has lost objects"
+    )]
+    OtherBucket {
+        /// The partition.
+        partition: i32,
+        /// The first offset that is not covered.
+        covered: u64,
+    },
     /// What the session holds changed while it was read. Read it again.
     #[error("session {session} changed while it was read")]
     Changed {

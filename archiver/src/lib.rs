@@ -12,7 +12,7 @@
 //! | `gather`, `lifetimes` | reading rows into a segment |
 //! | `moving` | a segment's way: staged, put, verified, recorded, pruned |
 //! | `snapshot`, `uncovered` | archiving a session as a whole |
-//! | `coverage` | how far the states in the archive reach |
+//! | `coverage` | how far the states in the archive reach, and whether the bucket is the one that they are in |
 //! | `erasure` | deleting what the archive holds of an erased session |
 //! | [`inspect`] | the archive as a whole: what is missing or damaged, what nothing records |
 //! | [`status`], `telemetry` | what it is doing, what is counted |
@@ -48,6 +48,7 @@ mod telemetry;
 mod uncovered;
 mod wake;
 
+pub use coverage::check_bucket;
 pub use error::Error;
 pub use options::{Options, Share};
 pub use service::Service;

@@ -25,9 +25,6 @@ const SEGMENTS: u32 = 10_000;
 /// How often entries are looked at anew because something else moved them.
 const ROUNDS: u32 = 4;
 
-/// States that are kept of a session: the newest, and the one before it for a reader that has just found that one.
-const KEPT_STATES: usize = 2;
-
 impl Shared {
     /// Archives the session as a whole, unless nothing happened to it since the last time.
     pub(crate) async fn snapshot(&self, session: SessionId, cause: SnapshotCause) -> Result<(), Error> {
@@ -152,11 +149,12 @@ impl Shared {
 
     async fn drop_older_states(&self, session: SessionId) -> Result<(), Error> {
         let taken = self.store.snapshots(session).await?;
-        // The newest first.
-        let Some(oldest_kept) = taken.get(KEPT_STATES - 1) else {
+        // The newest first. An older one must not be there for a rebuild to find: if the newest were lost, a fence could be lost with
+        // it and nobody would know.
+        let Some((newest, older)) = taken.split_first() else {
             return Ok(());
         };
-        for old in &taken[KEPT_STATES..] {
+        for old in older {
             let key = SnapshotKey {
                 session,
                 incarnation: old.incarnation,
@@ -167,7 +165,7 @@ impl Shared {
             self.objects.delete(&ObjectName::Parts(key).to_string()).await?;
         }
         self.store
-            .drop_snapshots_before(session, oldest_kept.incarnation, oldest_kept.next_offset)
+            .drop_snapshots_before(session, newest.incarnation, newest.next_offset)
             .await?;
         Ok(())
     }

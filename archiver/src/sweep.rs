@@ -70,7 +70,8 @@ impl Shared {
                 continue;
             }
             // What is wrong with one partition keeps no other one from being covered.
-            if let Err(error) = self.cover(partition).await {
+            let is_first = !cursors.coverage.contains_key(&partition);
+            if let Err(error) = self.cover(partition, is_first).await {
                 first_error.get_or_insert(error);
             }
             let rest = begun.elapsed().saturating_mul(REST_OF_COVERAGE);

@@ -62,6 +62,8 @@ pub struct Replay {
     pub reader: LogReader,
     /// The topic.
     pub topic: String,
+    /// Whether to go on however many records this build can't read; else that is taken for a build that is too old.
+    pub accept_undecodable: bool,
 }
 
 /// Hears how far it is.
@@ -92,9 +94,14 @@ pub async fn replay(
             None => return Ok(report),
         },
     };
+    let starts = rebuild.starts_above_zero();
     if !rebuild.states_loaded {
+        // What the topic has as a whole needs no state: its sessions are there before one that is damaged is missed.
+        let mut whole = replay.watermarks().await?;
+        whole.retain(|partition, _| !starts.contains_key(partition));
+        replay.fold(&rebuild, &whole, &mut report, shutdown, hear).await?;
         replay.load(&rebuild, &mut report, shutdown, hear).await?;
-        if report.lacks_states {
+        if report.lacks_states || report.missing_count > 0 && report.partitions.len() < whole.len() {
             return Ok(report);
         }
         replay.store.mark_states_loaded(rebuild.epoch).await?;
@@ -163,6 +170,11 @@ impl Replay {
         let mut starts = Vec::new();
         let mut uncovered = BTreeMap::new();
         for (partition, marks) in &watermarks {
+            if marks.low > 0
+                && let Some(covered) = &covered
+            {
+                covered.check_readable(*partition)?;
+            }
             match start(*partition, marks, covered_offset(*partition))? {
                 Start::At(start_offset) => starts.push(RebuildStart {
                     partition: *partition,
@@ -243,7 +255,7 @@ impl Replay {
                 })
             });
             match ended {
-                Ok(Folded::Done(partition)) => report.partitions.push(partition),
+                Ok(Folded::Done(partition)) => report.folded(partition),
                 Ok(Folded::Missing(missing)) => report.add(missing),
                 Err(error) => {
                     stop.cancel();
@@ -254,7 +266,6 @@ impl Replay {
                 }
             }
         }
-        report.partitions.sort_by_key(|partition| partition.partition);
         first_error.map_or(Ok(()), Err)
     }
 

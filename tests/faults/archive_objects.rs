@@ -327,6 +327,7 @@ async fn archived_is_complete_whatever_orphan_is_deleted() {
         pair(&hot, "orphan"),
         pair(&states[0], "deleted"),
         pair(&states[1], "deleted"),
+        pair(&states[2], "deleted"),
     ];
     expected.sort();
     assert_eq!(found, expected);
@@ -334,8 +335,8 @@ async fn archived_is_complete_whatever_orphan_is_deleted() {
         (&of_stranger, true),
         (&beyond, true),
         (&hot, true),
-        (&states[0], false),
-        (&states[2], true),
+        (&states[2], false),
+        (&states[3], true),
     ] {
         assert_eq!(is_there(&stack, key), stays, "{key}");
     }

@@ -77,7 +77,7 @@ impl Inspection<'_> {
         self.objects.delete(name).await?;
         Ok((
             What::Deleted,
-            "nothing recorded it, and there are two newer ones".to_owned(),
+            "nothing recorded it, and there is a newer one".to_owned(),
         ))
     }
 

@@ -2,20 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// States that are kept: the newest may be about to be recorded, the one before it is what a rebuild falls back on.
-const KEPT: usize = 2;
-
 /// A state by incarnation and offset.
 pub(super) type StateId = (u32, u64);
 
-/// The states that are recorded, and the newest of those that are there.
+/// The states that are recorded, and the newest of those that are there: it may be about to be recorded, or what a rebuild needs.
 pub(super) fn kept_states(recorded: &[StateId], there: &[StateId]) -> BTreeSet<StateId> {
-    let by_age: BTreeSet<StateId> = there.iter().copied().collect();
-    recorded
-        .iter()
-        .copied()
-        .chain(by_age.into_iter().rev().take(KEPT))
-        .collect()
+    recorded.iter().chain(there.iter().max()).copied().collect()
 }
 
 #[cfg(test)]
@@ -23,12 +15,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recorded_states_and_the_newest_two_are_kept() {
+    fn recorded_states_and_the_newest_one_are_kept() {
         let there = [(1, 10), (1, 20), (1, 30), (2, 5)];
         let kept = |recorded: &[StateId]| kept_states(recorded, &there).into_iter().collect::<Vec<_>>();
         // A topic that was made anew counts from 0 again: its states are newer all the same.
-        assert_eq!(kept(&[]), [(1, 30), (2, 5)]);
-        assert_eq!(kept(&[(1, 10)]), [(1, 10), (1, 30), (2, 5)]);
+        assert_eq!(kept(&[]), [(2, 5)]);
+        assert_eq!(kept(&[(1, 10)]), [(1, 10), (2, 5)]);
         assert_eq!(kept(&[(2, 5), (1, 30)]), [(1, 30), (2, 5)]);
         assert!(kept_states(&[], &[]).is_empty());
     }

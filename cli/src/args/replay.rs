@@ -13,6 +13,10 @@ pub(crate) struct ReplayArgs {
     /// Take states and segments of the archive where the topic has lost its head
     #[arg(long)]
     pub(crate) from_archive: bool,
+    /// Go on however many records this build can't read: they are put aside. Without it many of them, of many sessions, are taken for
+    /// those of a newer version
+    #[arg(long)]
+    pub(crate) accept_undecodable: bool,
     /// Kafka brokers, host:port,host:port [default: the log in the data folder of a stopped embedded stack]
     #[arg(long, value_name = "LIST")]
     pub(super) brokers: Option<String>,

@@ -6,6 +6,7 @@ mod source;
 use std::sync::Arc;
 
 use wakelog_contract::Exit;
+use wakelog_persister::StopReason;
 use wakelog_persister::replay::{Hear, Replay, ReplayReport, replay};
 use wakelog_store::Store;
 use wakelog_stream::{LogReader, describe_topic};
@@ -19,7 +20,7 @@ use source::Source;
 
 pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> Result<Exit, Error> {
     let source = Source::open(settings, args.from_archive).await?;
-    let outcome = build(&source, &args.into).await;
+    let outcome = build(&source, args).await;
     let report = source.close(outcome).await?;
     match args.json {
         true => print_json(&shown::json_of(&report))?,
@@ -31,7 +32,7 @@ pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> Result<Exit, 
     })
 }
 
-async fn build(source: &Source, into: &str) -> Result<ReplayReport, Error> {
+async fn build(source: &Source, args: &ReplayArgs) -> Result<ReplayReport, Error> {
     let topic = &source.stream.topic;
     if describe_topic(&source.stream)
         .await
@@ -43,7 +44,7 @@ async fn build(source: &Source, into: &str) -> Result<ReplayReport, Error> {
     }
     // A batch in flight is finished, then it ends.
     let shutdown = signals::shutdown_token()?;
-    let store = Store::connect(wakelog_store::Options::unguarded(into))
+    let store = Store::connect(wakelog_store::Options::unguarded(&args.into))
         .await
         .map_err(|error| {
             store_error(error).with_hint("is --into right? Wakelog creates no database, `createdb` does")
@@ -54,6 +55,7 @@ async fn build(source: &Source, into: &str) -> Result<ReplayReport, Error> {
             objects: source.objects.clone(),
             reader: LogReader::new(&source.stream).map_err(stream_error)?,
             topic: topic.clone(),
+            accept_undecodable: args.accept_undecodable,
         };
         let bar = progress("replay", None);
         let shown = shown::Shown::on(bar.clone());
@@ -88,6 +90,12 @@ fn replay_error(error: wakelog_persister::Error) -> Error {
         }
         error @ Replaying::LogTooShort { .. } => Error::dependency(with_sources(&error)).or_hint(
             "was the topic made anew, or did it lose its end? What was archived belongs to a longer log",
+        ),
+        error @ Replaying::Stopped {
+            reason: StopReason::Undecodable { .. },
+            ..
+        } => Error::dependency(with_sources(&error)).or_hint(
+            "a newer wakelog may have written them: use that version; --accept-undecodable puts them aside",
         ),
         error @ Replaying::Stopped { .. } => Error::dependency(with_sources(&error))
             .or_hint("the same command goes on where this one stopped, once that is mended"),

@@ -78,6 +78,7 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Exit, Error> {
     let process = Process::start("archiver", settings, ports::ARCHIVE_HTTP).await?;
     let checked = async {
         archive::check(&objects).await?;
+        archive::check_bucket(&objects, &process.store, &process.stream.topic).await?;
         let reader = LogReader::new(&process.stream).map_err(stream_error)?;
         archive::check_log(&objects, &reader, &process.stream.topic).await
     };

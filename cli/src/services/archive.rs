@@ -10,7 +10,7 @@ use wakelog_stream::LogReader;
 
 use super::health::Health;
 use super::supervisor::supervise;
-use super::{service_error, stream_error};
+use super::{service_error, store_error, stream_error};
 use crate::config::{S3Settings, Settings};
 use crate::exit::{Error, with_sources};
 use crate::up::engines::Engines;
@@ -77,6 +77,19 @@ pub(crate) async fn check(objects: &ObjectStore) -> Result<(), Error> {
         other => Err(unusable(&other)),
     }
 }
+
+/// Says so unless the bucket is the one that holds the states of this database.
+pub(crate) async fn check_bucket(objects: &ObjectStore, store: &Store, topic: &str) -> Result<(), Error> {
+    use wakelog_archiver::Error as Checking;
+    match wakelog_archiver::check_bucket(store, objects, topic).await {
+        Ok(()) => Ok(()),
+        Err(Checking::Archive(error)) => Err(archive_error(error)),
+        Err(Checking::Store(error)) => Err(store_error(error)),
+        Err(error) => Err(Error::dependency(with_sources(&error)).or_hint(OTHER_BUCKET_HINT)),
+    }
+}
+
+const OTHER_BUCKET_HINT: &str = "are --s3-endpoint, --s3-bucket and --s3-prefix right? An archive that moves takes all of its objects along";
 
 /// Says so if the bucket is the archive of another log: what is written down of one would be taken for the other's, and a rebuild
 /// of either would lack something.

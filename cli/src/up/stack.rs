@@ -308,6 +308,7 @@ async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Fou
         );
         let reader = LogReader::new(&stream).map_err(stream_error)?;
         if let Some(objects) = &objects {
+            archive::check_bucket(objects, &store, &stream.topic).await?;
             archive::check_log(objects, &reader, &stream.topic).await?;
         }
         Ok((reader, report, objects))

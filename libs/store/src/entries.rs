@@ -100,7 +100,7 @@ impl Store {
     }
 
     /// Plain bytes of the body from `first` to `last`: of the parts in the hot tail, and of the deltas that the safety valve
-    /// has moved to the archive.
+    /// has moved to the archive. After a rebuild segments may overlap, and then it says about how many.
     pub async fn body_length(&self, session: SessionId, first: u64, last: u64) -> Result<u64, Error> {
         let mut connection = self.acquire().await?;
         let length: i64 = sqlx::query_scalar(

@@ -79,12 +79,16 @@ impl Store {
     /// Begins in a task of its own: a caller that is cancelled while BEGIN is on its way would give a connection with
     /// an open transaction back to the pool (sqlx issue 4385). The task goes on, and drops what nobody takes.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
-        let (pool, refusals) = (self.pool.clone(), self.gate.refusals());
-        match tokio::spawn(async move { pool.begin().await }).await {
-            Ok(Err(sqlx::Error::PoolTimedOut)) if refusals.has_changed().unwrap_or(false) => {
-                Err(Error::BeingBuilt)
-            }
-            Ok(begun) => begun.map_err(|error| convert(During::Acquire, error)),
+        let store = self.clone();
+        let beginning = async move {
+            let connection = store.acquire().await?;
+            // What `Pool::begin` does, which takes its connection without asking the gate.
+            Transaction::begin(connection, None)
+                .await
+                .map_err(|error| convert(During::Acquire, error))
+        };
+        match tokio::spawn(beginning).await {
+            Ok(begun) => begun,
             Err(error) => Err(Error::Unreachable {
                 reason: format!("the task that begins a transaction ended: {error}"),
             }),

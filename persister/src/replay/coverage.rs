@@ -13,6 +13,7 @@ use wakelog_proto::v1::CoveredPartition;
 use wakelog_store::Progress;
 use wakelog_stream::LogReader;
 
+use super::state::damage;
 use crate::Error;
 use crate::log_fits::log_fits;
 use crate::status::StopReason;
@@ -45,10 +46,9 @@ pub async fn archive_fits(
     newest(objects).await?.misfit(reader, topic).await
 }
 
-/// What a coverage object says, with the offset that its name says.
+/// What a coverage object says besides its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Covered {
-    key: CoveredKey,
     topic: String,
     /// How far the partition was folded then.
     next_offset: i64,
@@ -59,31 +59,46 @@ struct Covered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Newest {
     pub(super) incarnation: u32,
-    covered: BTreeMap<i32, Covered>,
+    /// With what is wrong with an object that can't be read.
+    covered: BTreeMap<i32, (CoveredKey, Result<Covered, String>)>,
 }
 
 impl Newest {
     /// Below which offset the states hold everything of the partition.
     pub(super) fn offset(&self, partition: i32) -> i64 {
         let covered = self.covered.get(&partition);
-        covered.map_or(0, |covered| i64::try_from(covered.key.offset).unwrap_or(i64::MAX))
+        covered.map_or(0, |(key, _)| i64::try_from(key.offset).unwrap_or(i64::MAX))
     }
 
-    /// The first thing that does not fit the log.
+    /// Whether the partition's object can be read; only then is it known of which log it is.
+    pub(super) fn check_readable(&self, partition: i32) -> Result<(), Error> {
+        match self.covered.get(&partition) {
+            Some((key, Err(reason))) => Err(Error::Coverage {
+                key: key.to_string(),
+                reason: reason.clone(),
+            }),
+            Some((_, Ok(_))) | None => Ok(()),
+        }
+    }
+
+    /// The first thing that does not fit the log, among what can be read.
     pub(super) async fn misfit(
         &self,
         reader: &LogReader,
         topic: &str,
     ) -> Result<Option<ArchiveMisfit>, Error> {
         let partitions = reader.partition_count().await?;
-        for (partition, covered) in &self.covered {
+        for (partition, (key, covered)) in &self.covered {
+            let Ok(covered) = covered else {
+                continue;
+            };
             let what = match covered.topic == topic {
                 false => Some(format!("it is of topic {}", covered.topic)),
                 true if *partition >= partitions => Some(format!("the topic has no partition {partition}")),
                 true => differs(*partition, covered, reader).await?,
             };
             if let Some(what) = what {
-                let key = covered.key.to_string();
+                let key = key.to_string();
                 return Ok(Some(ArchiveMisfit { key, what }));
             }
         }
@@ -167,9 +182,13 @@ async fn read(objects: &ObjectStore, names: Names) -> Result<Option<Newest>, Err
         let bytes = match objects.get_bytes(&key.to_string(), MARK_LIMIT).await {
             Ok(bytes) => bytes,
             Err(error) if error.failure() == Some(Failure::NotFound) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                let reason = damage(error)?;
+                covered.insert(partition, (key, Err(reason)));
+                continue;
+            }
         };
-        covered.insert(partition, decode(key, bytes)?);
+        covered.insert(partition, (key, decode(key, bytes)));
     }
     Ok(Some(Newest {
         incarnation: names.incarnation,
@@ -177,30 +196,26 @@ async fn read(objects: &ObjectStore, names: Names) -> Result<Option<Newest>, Err
     }))
 }
 
-fn decode(key: CoveredKey, bytes: Bytes) -> Result<Covered, Error> {
-    let refuse = |reason: &str| Error::Coverage {
-        key: key.to_string(),
-        reason: reason.to_owned(),
-    };
-    let read = CoveredPartition::decode(bytes).map_err(|error| refuse(&error.to_string()))?;
+/// What is wrong with it, else.
+fn decode(key: CoveredKey, bytes: Bytes) -> Result<Covered, String> {
+    let read = CoveredPartition::decode(bytes).map_err(|error| error.to_string())?;
     if read.format != COVERED_FORMAT {
-        return Err(refuse(&format!(
+        return Err(format!(
             "its format has version {}, this build knows {COVERED_FORMAT}",
             read.format
-        )));
+        ));
     }
     let is_named_so = read.incarnation == key.incarnation
         && u32::try_from(read.partition).ok() == Some(key.partition)
         && read.covered_offset == key.offset
         && read.next_offset >= read.covered_offset;
     if !is_named_so {
-        return Err(refuse("it does not say what its name says"));
+        return Err("it does not say what its name says".to_owned());
     }
     Ok(Covered {
-        key,
         topic: read.topic,
         next_offset: i64::try_from(read.next_offset)
-            .map_err(|_| refuse("its next offset is larger than any log"))?,
+            .map_err(|_| format!("its next offset {} is larger than any log", read.next_offset))?,
         last_record_crc: read.last_record_crc,
     })
 }

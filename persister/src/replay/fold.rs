@@ -78,7 +78,9 @@ impl FoldTask {
         let mut batches = decoded_batches(&self.replay.reader, partition, claim.next_offset, self.to);
         while let Some(batch) = batches.recv().await {
             let mut batch = batch?;
-            check_limit(partition, &mut window, &batch)?;
+            if !self.replay.accept_undecodable {
+                check_limit(partition, &mut window, &batch)?;
+            }
             folded.records += batch.records.len() as u64;
             if let Some(skip) = &skip {
                 folded.skipped += skip.drop_from(store, &mut batch.records).await?;

@@ -40,6 +40,21 @@ impl Listed {
         states
     }
 
+    /// Whether segments hold all entries up to this one.
+    pub(super) fn reaches(&self, last: u64) -> bool {
+        let mut ranges: Vec<(u64, u64)> = self
+            .segments
+            .iter()
+            .map(|(key, _)| (key.min_entry_seq, key.max_entry_seq))
+            .collect();
+        ranges.sort_unstable();
+        let held = ranges.iter().fold(0, |held, (min, max)| match *min <= held + 1 {
+            true => held.max(*max),
+            false => held,
+        });
+        held >= last
+    }
+
     /// The last entry that a segment holds.
     pub(super) fn last_entry(&self) -> Option<u64> {
         self.segments.iter().map(|(key, _)| key.max_entry_seq).max()
@@ -103,5 +118,30 @@ impl Sessions {
             }
         }
         Ok(self.open.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::session;
+
+    /// Invariant archived-is-complete: what was put after a page was listed is found by another look.
+    #[test]
+    fn archived_is_complete_only_where_segments_reach_the_last_entry() {
+        let listed = |ranges: &[(u64, u64)]| Listed {
+            session: session(1),
+            states: Vec::new(),
+            segments: ranges
+                .iter()
+                .map(|(min, max)| (SegmentKey::new(session(1), *min, *max, &[0; 32]), 1))
+                .collect(),
+        };
+        assert!(listed(&[]).reaches(0));
+        assert!(!listed(&[]).reaches(1));
+        assert!(listed(&[(5, 9), (1, 4)]).reaches(9));
+        assert!(!listed(&[(5, 9), (1, 4)]).reaches(10));
+        assert!(!listed(&[(1, 4), (6, 9)]).reaches(9));
+        assert!(listed(&[(1, 4), (12, 15), (2, 20)]).reaches(20));
     }
 }

@@ -195,12 +195,14 @@ impl Replay {
     async fn try_load(&self, listed: Listed, place: &Place<'_>) -> Result<Loaded, Error> {
         let mut loaded = Loaded::default();
         let session = listed.session;
-        let is_there = self.store.stored_sessions(&[session]).await?.contains(&session);
-        if is_there {
+        let stored = self.store.stored_sessions(&[session]).await?.remove(&session);
+        if stored.is_some_and(|partition| place.starts.offsets.contains_key(&partition)) {
             return Ok(loaded);
         }
         let choice = choose(place.objects, &self.topic, &listed, &place.starts).await?;
-        if let Some((key, reason)) = choice.unusable() {
+        if let Some((key, reason)) = choice.unusable()
+            && stored.is_none()
+        {
             let reason = reason.to_owned();
             loaded.missing.push(Missing::State { session, key, reason });
         }
@@ -212,13 +214,21 @@ impl Replay {
         let Choice::State(key, archived) = choice else {
             return Ok(loaded);
         };
+        let last = archived.restored.session.last_entry_seq;
+        let listed = match listed.reaches(last) {
+            true => listed,
+            // A state is put after the segments that it rests on, so those are listed by now.
+            false => Sessions::only(place.objects, session)
+                .next()
+                .await?
+                .unwrap_or(listed),
+        };
         self.store.clear_pieces(place.epoch, session).await?;
         if let Some(missing) = self.load_unfinished(place, key, &archived).await? {
             loaded.missing.push(missing);
             return Ok(loaded);
         }
         // What begins behind the state's last entry is in the topic, and will be archived from there.
-        let last = archived.restored.session.last_entry_seq;
         let segments = listed.segments.into_iter();
         let segments: Vec<_> = segments.filter(|(key, _)| key.min_entry_seq <= last).collect();
         self.load_segments(place, session, segments, &mut loaded).await?;

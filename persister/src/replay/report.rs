@@ -37,6 +37,22 @@ impl ReplayReport {
         self.finished && self.missing_count == 0
     }
 
+    /// A partition is folded, or further than before.
+    pub(crate) fn folded(&mut self, folded: ReplayedPartition) {
+        match self
+            .partitions
+            .binary_search_by_key(&folded.partition, |partition| partition.partition)
+        {
+            Ok(before) => {
+                let before = &mut self.partitions[before];
+                before.next_offset = folded.next_offset;
+                before.records += folded.records;
+                before.skipped += folded.skipped;
+            }
+            Err(place) => self.partitions.insert(place, folded),
+        }
+    }
+
     pub(crate) fn add(&mut self, missing: Missing) {
         self.missing_count += 1;
         match &missing {

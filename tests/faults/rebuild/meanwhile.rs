@@ -12,7 +12,7 @@ use crate::support::load::Loaded;
 use crate::support::native::Kind;
 use crate::support::native::fleet::PARTITIONS;
 use crate::support::process::{Process, free_port};
-use crate::support::session::erase;
+use crate::support::session::{describe, erase};
 
 const FROM_ARCHIVE: [&str; 2] = ["--from-archive", "--json"];
 
@@ -42,7 +42,9 @@ async fn exactly_once_fold_whatever_goes_on_around_a_rebuild() {
     damage_and_what_is_dropped(&place, &kept[0]).await;
     services_on_the_database(&place).await;
     an_erasure(&mut place, &connection, &erased.lifetime.session_id).await;
+    another_bucket_and_unreadable_coverage(&mut place, &kept[0]).await;
     another_log(&mut place).await;
+    undecodable_records(&place).await;
 }
 
 /// A damaged state is told where it is needed. What the topic drops under a rebuild is not lost to the next one.
@@ -58,6 +60,15 @@ async fn damage_and_what_is_dropped(place: &Place, session: &Loaded) {
         report["restored_sessions"], 0,
         "the topic has everything: {report}"
     );
+
+    let partition = describe(&place.stack.connect().await, id)
+        .await
+        .expect("it is there");
+    let partition = partition.summary.expect("a summary").partition;
+    place.eat_what_is_covered_but(partition).await;
+    let others = place.database("others").await;
+    let report = place.replay(&others, &FROM_ARCHIVE, "").with(0).object();
+    assert!(report["restored_sessions"].as_u64() > Some(0), "{report}");
 
     let begun = place.database("begun").await;
     let died = place.replay(&begun, &FROM_ARCHIVE, "persister::before_batch=return");
@@ -155,6 +166,81 @@ async fn an_erasure(place: &mut Place, connection: &Connection, id: &str) {
     assert_eq!(place.number(&late, erased).await, 1);
 }
 
+/// An archiver writes nothing into a bucket that lacks what its database rests on, and mends what a rebuild could not read.
+async fn another_bucket_and_unreadable_coverage(place: &mut Place, session: &Loaded) {
+    let elsewhere = place
+        .stack
+        .command(&["archive", "--s3-prefix", "elsewhere"])
+        .output();
+    let elsewhere = elsewhere.expect("archive runs");
+    assert_eq!(elsewhere.status.code(), Some(5), "{}", said(&elsewhere));
+    assert!(
+        said(&elsewhere).contains("it is another bucket"),
+        "{}",
+        said(&elsewhere)
+    );
+
+    let partition = 0;
+    let key = format!(
+        "covered/{:020}-{partition:020}-{:020}",
+        1,
+        place.covered_offset(partition)
+    );
+    let path = place.stack.object_path(&key);
+    // As an earlier version wrote it.
+    std::fs::write(&path, b"covered\n").expect("it is written");
+    let unreadable = place.database("unreadable").await;
+    place
+        .replay(&unreadable, &FROM_ARCHIVE, "")
+        .with(5)
+        .saying("can't be read")
+        .saying("writes it anew");
+    place.stack.start(Kind::Archive, 0).await;
+    until("it is written anew, or there is a later one", async || {
+        std::fs::read(&path).map_or(true, |bytes| bytes != b"covered\n")
+    })
+    .await;
+    let states = format!("sessions/{}/state-", session.lifetime.session_id);
+    until("one state is left", async || {
+        place.stack.objects(&states).len() == 1
+    })
+    .await;
+    assert!(place.stack.stop(Kind::Archive, 0).success());
+    let report = place.replay(&unreadable, &FROM_ARCHIVE, "").with(0).object();
+    assert_eq!(report["complete"], true, "{report}");
+}
+
+/// Many records of many sessions that this build can't read are taken for those of a newer one, unless one says otherwise.
+async fn undecodable_records(place: &Place) {
+    for number in 0..120 {
+        put(place, 1, Some(&uuid::Uuid::from_u128(number).to_string())).await;
+    }
+    let into = place.database("undecodable").await;
+    place
+        .replay(&into, &[], "")
+        .with(5)
+        .saying("--accept-undecodable");
+    let report = place
+        .replay(&into, &["--accept-undecodable", "--json"], "")
+        .with(0)
+        .object();
+    assert_eq!(report["complete"], true, "{report}");
+    let aside = "SELECT count(*) FROM quarantined_records WHERE partition = 1";
+    assert_eq!(place.number(&into, aside).await, 120);
+}
+
+async fn put(place: &Place, partition: i32, key: Option<&str>) {
+    let mut config = rdkafka::ClientConfig::new();
+    config.set("bootstrap.servers", place.stack.brokers());
+    let producer: FutureProducer = config.create().expect("a producer");
+    let mut record = FutureRecord::to(place.stack.topic())
+        .partition(partition)
+        .payload(b"anew");
+    record.key = key;
+    let sent = producer.send(record, std::time::Duration::from_secs(30)).await;
+    sent.expect("the log takes it");
+}
+
 /// A topic that was made anew is not the one that was archived, whether it is shorter or has outgrown that one.
 async fn another_log(place: &mut Place) {
     place.stack.kill_all();
@@ -189,17 +275,8 @@ async fn another_log(place: &mut Place) {
         assert!(doctor.contains("the archive of another log"), "{doctor}");
     };
     told_apart("the log ends at").await;
-    let mut config = rdkafka::ClientConfig::new();
-    config.set("bootstrap.servers", place.stack.brokers());
-    let producer: FutureProducer = config.create().expect("a producer");
     for _ in 0..next_offset + 1 {
-        let record = FutureRecord::<str, [u8]>::to(&topic)
-            .partition(0)
-            .payload(b"anew");
-        producer
-            .send(record, std::time::Duration::from_secs(30))
-            .await
-            .expect("the log takes it");
+        put(place, 0, None).await;
     }
     told_apart("the topic was replaced").await;
 }

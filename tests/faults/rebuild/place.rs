@@ -66,7 +66,7 @@ impl Place {
         self.engines.kafka.watermarks(self.stack.topic(), partition).1
     }
 
-    fn covered_offset(&self, partition: i32) -> i64 {
+    pub(super) fn covered_offset(&self, partition: i32) -> i64 {
         let keys = self.stack.objects(&format!("covered/{:020}-{partition:020}-", 1));
         let offsets = keys.iter().filter_map(|key| key.rsplit('-').next()?.parse().ok());
         offsets.max().unwrap_or(0)
@@ -76,6 +76,15 @@ impl Place {
     pub(super) async fn eat_what_is_covered(&self) {
         self.eat(|place, partition| place.covered_offset(partition) - i64::from(partition == 0))
             .await;
+    }
+
+    /// The same, but for one partition, which loses nothing.
+    pub(super) async fn eat_what_is_covered_but(&self, whole: i32) {
+        self.eat(|place, partition| match partition == whole {
+            true => 0,
+            false => place.covered_offset(partition),
+        })
+        .await;
     }
 
     /// The topic loses all that it has.

@@ -97,6 +97,28 @@ impl Store {
         })
     }
 
+    /// What was recorded last of every partition of the topic, by partition.
+    pub async fn recorded_coverages(&self, topic: &str) -> Result<Vec<(i32, Coverage)>, Error> {
+        let mut connection = self.acquire().await?;
+        let rows: Vec<(i32, i32, i64)> = sqlx::query_as(
+            "SELECT partition, incarnation, covered_offset FROM partition_coverage
+             WHERE topic = $1 ORDER BY partition",
+        )
+        .bind(topic)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| convert(COVERAGE, error))?;
+        rows.into_iter()
+            .map(|(partition, incarnation, covered_offset)| {
+                let coverage = Coverage {
+                    incarnation: from_integer("incarnation", incarnation)?,
+                    covered_offset: from_bigint("covered_offset", covered_offset)?,
+                };
+                Ok((partition, coverage))
+            })
+            .collect()
+    }
+
     /// What was recorded last; `None`: nothing.
     pub async fn recorded_coverage(&self, topic: &str, partition: i32) -> Result<Option<Coverage>, Error> {
         let mut connection = self.acquire().await?;

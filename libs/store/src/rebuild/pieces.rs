@@ -95,7 +95,7 @@ impl Store {
     }
 
     /// Gives the segments of these sessions the kinds that an archiver would have: a copy where the hot tail has a row of its
-    /// range, superseded before the last checkpoint, else what a body needs. Nothing happens once another process is at the rebuild.
+    /// range or another segment has all of it, superseded before the last checkpoint, else what a body needs. Nothing happens once another process is at the rebuild.
     pub async fn settle_segments(&self, epoch: i64, sessions: &[SessionId]) -> Result<(), Error> {
         let ids: Vec<Uuid> = sessions.iter().map(|session| session.0).collect();
         let mut connection = self.acquire().await?;
@@ -105,6 +105,12 @@ impl Store {
                  WHEN EXISTS (SELECT FROM agent_session_transcript_entries AS hot
                               WHERE hot.session_id = segment.session_id
                                 AND hot.entry_seq BETWEEN segment.min_entry_seq AND segment.max_entry_seq)
+                     OR EXISTS (SELECT FROM agent_session_archive_segments AS wider
+                                WHERE wider.session_id = segment.session_id
+                                  AND wider.min_entry_seq <= segment.min_entry_seq
+                                  AND wider.max_entry_seq >= segment.max_entry_seq
+                                  AND (wider.max_entry_seq - wider.min_entry_seq, segment.object_key)
+                                      > (segment.max_entry_seq - segment.min_entry_seq, wider.object_key))
                      THEN 'retention'
                  WHEN segment.max_entry_seq < session.last_checkpoint_seq THEN 'superseded'
                  ELSE 'safety_valve' END

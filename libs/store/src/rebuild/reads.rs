@@ -16,17 +16,18 @@ const SESSIONS: usize = 1_000;
 const READ: During = During::Statement("restored sessions");
 
 impl Store {
-    /// Those of the sessions that have a row, erased ones as well.
-    pub async fn stored_sessions(&self, sessions: &[SessionId]) -> Result<HashSet<SessionId>, Error> {
+    /// The partitions of those of the sessions that have a row, erased ones as well.
+    pub async fn stored_sessions(&self, sessions: &[SessionId]) -> Result<HashMap<SessionId, i32>, Error> {
         let ids: Vec<Uuid> = sessions.iter().map(|session| session.0).collect();
         let mut connection = self.acquire().await?;
-        let found: Vec<Uuid> =
-            sqlx::query_scalar("SELECT session_id FROM agent_sessions WHERE session_id = ANY($1)")
+        let found: Vec<(Uuid, i32)> =
+            sqlx::query_as("SELECT session_id, partition FROM agent_sessions WHERE session_id = ANY($1)")
                 .bind(ids)
                 .fetch_all(&mut *connection)
                 .await
                 .map_err(|error| convert(READ, error))?;
-        Ok(found.into_iter().map(SessionId).collect())
+        let found = found.into_iter();
+        Ok(found.map(|(id, partition)| (SessionId(id), partition)).collect())
     }
 
     /// Below which offset of its partition the newest state of each of the sessions holds everything. A session without a state
@@ -81,8 +82,8 @@ impl Store {
         Ok(found.into_iter().map(SessionId).collect())
     }
 
-    /// The sessions without a row of which records from this offset on were put aside, with the first and the last of those; at
-    /// most `limit` of them, and how many there are.
+    /// The sessions without a row of which records from this offset on were put aside because nothing opened or bound it before,
+    /// with the first and the last of those; at most `limit` of them, and how many there are.
     pub async fn unknown_sessions(
         &self,
         topic: &str,
@@ -93,7 +94,8 @@ impl Store {
         let mut connection = self.acquire().await?;
         let rows: Vec<(Vec<u8>, i64, i64)> = sqlx::query_as(
             "SELECT record_key, min(record_offset), max(record_offset) FROM quarantined_records
-             WHERE topic = $1 AND partition = $2 AND record_offset >= $3 GROUP BY record_key ORDER BY 2",
+             WHERE topic = $1 AND partition = $2 AND record_offset >= $3 AND reason = 'unbound'
+             GROUP BY record_key ORDER BY 2",
         )
         .bind(topic)
         .bind(partition)
@@ -113,7 +115,7 @@ impl Store {
             unknown.extend(
                 named
                     .into_iter()
-                    .filter(|named| !stored.contains(&named.session))
+                    .filter(|named| !stored.contains_key(&named.session))
                     .take(left),
             );
         }

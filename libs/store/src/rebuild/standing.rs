@@ -227,7 +227,7 @@ async fn mark_loaded(connection: &mut PgConnection) -> Result<(), Error> {
     let convert = |error| convert(CHANGE, error);
     let folded: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM store_rebuild_partitions JOIN stream_progress USING (topic, partition)
-         WHERE next_offset <> start_offset",
+         WHERE start_offset > 0 AND next_offset <> start_offset",
     )
     .fetch_one(&mut *connection)
     .await
