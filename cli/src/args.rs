@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not found or not allowed, 4 refused (fenced, aborted, \
-conflict), 5 a dependency is unreachable or wrong, 6 verification found a difference.\n\
+conflict), 5 a dependency is unreachable or wrong, 6 verification found a difference, or a replay something that nobody has.\n\
 Every option can also be set by a variable (WAKELOG_BROKERS for --brokers) or in the configuration file (brokers = \"...\").";
 
 /// Options of every command.

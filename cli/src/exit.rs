@@ -117,9 +117,9 @@ impl From<wakelog_client::Error> for Error {
         };
         let hint = match &error {
             Client::Refused { code, .. } => hint_of_refusal(*code, error.refusal_reason()),
-            Client::Unreachable { .. } | Client::Lost { .. } => {
-                Some("is `wakelog up` running there? `wakelog doctor` looks at every dependency")
-            }
+            Client::Unreachable { .. } | Client::Lost { .. } => Some(
+                "is `wakelog up`, or the service, running there? `wakelog doctor` looks at every dependency",
+            ),
             Client::NoGrpc { .. } => {
                 Some("is that the port of its pages? gRPC is on another one, by default 7420")
             }

@@ -12,6 +12,9 @@ const QUIET_ENGINES: &str = wakelog_embedded::QUIET_TARGETS;
 #[cfg(not(feature = "embedded"))]
 const QUIET_ENGINES: &str = "hyper=warn";
 
+/// What it says comes back as an error, in better words.
+const QUIET_POOL: &str = "sqlx_core::pool=off";
+
 /// Starts logging; `usual` is the filter where none was asked for.
 pub(crate) fn start(settings: &Settings, usual: &str) -> Result<(), Error> {
     let wanted = settings.log.as_deref().unwrap_or(usual);
@@ -20,7 +23,7 @@ pub(crate) fn start(settings: &Settings, usual: &str) -> Result<(), Error> {
         .parse(if wanted == "off" {
             wanted.to_owned()
         } else {
-            format!("{QUIET_ENGINES},{wanted}")
+            format!("{QUIET_ENGINES},{QUIET_POOL},{wanted}")
         })
         .map_err(|error| Error::usage(format!("`log` is {wanted:?}: {error}")))?;
     let logs = tracing_subscriber::fmt()

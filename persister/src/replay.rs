@@ -187,6 +187,7 @@ impl Replay {
                         partition: *partition,
                         from,
                         to,
+                        from_archive: self.objects.is_some(),
                     });
                 }
             }

@@ -102,6 +102,9 @@ pub(crate) fn stream_options(settings: &Settings) -> Result<wakelog_stream::Opti
     Ok(options)
 }
 
+/// What to do about a database that has no tables.
+pub(crate) const NEW_DATABASE_HINT: &str = "run `wakelog migrate`; if this database takes the place of one that was lost, `wakelog replay --into` it instead";
+
 /// The store's error, with what to do about it.
 pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
     use wakelog_store::Error as Store;
@@ -117,6 +120,7 @@ pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
         }
         Store::SchemaNewer { .. } => "a newer wakelog migrated this database: use that version",
         Store::MigrationMissing { .. } => "run `wakelog migrate`",
+        Store::NoTables => NEW_DATABASE_HINT,
         Store::BeingBuilt => topic::UNFINISHED_HINT,
         _ => "`wakelog doctor` looks at every dependency",
     };

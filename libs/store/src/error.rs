@@ -25,6 +25,8 @@ const CLASS_INVALID_TRANSACTION_STATE: &str = "25";
 const CARDINALITY_VIOLATION: &str = "21000";
 /// The one member of class 40 that does not say what happened.
 const STATEMENT_COMPLETION_UNKNOWN: &str = "40003";
+/// No such table: the statement failed as a whole.
+const UNDEFINED_TABLE: &str = "42P01";
 /// `lock_timeout` passed.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 /// `statement_timeout` passed.
@@ -163,6 +165,9 @@ pub enum Error {
         /// Why.
         source: sqlx::Error,
     },
+    /// A table is missing: the database was made anew, or is another one.
+    #[error("the database lacks tables of this program: it is a new one, or another one")]
+    NoTables,
     /// A rebuild was to begin in a store that holds something. Nothing was written.
     #[error("the database is not empty")]
     NotEmpty,
@@ -233,6 +238,7 @@ impl Error {
             | Self::MigrationMissing { .. }
             | Self::MigrationChanged { .. }
             | Self::MigrationDirty { .. }
+            | Self::NoTables
             | Self::NotEmpty
             | Self::AlreadyBuilt { .. }
             | Self::InUse { .. }
@@ -321,6 +327,9 @@ fn convert_statement(what: &'static str, error: sqlx::Error) -> Result<Error, sq
         _ => return Err(error),
     };
     let code = sqlstate(refused.as_ref());
+    if code == UNDEFINED_TABLE {
+        return Ok(Error::NoTables);
+    }
     if code == LOCK_NOT_AVAILABLE {
         return Ok(Error::LockTimedOut { what });
     }

@@ -125,7 +125,12 @@ impl FoldTask {
         };
         match covered >= to {
             true => Err(Error::DroppedMeanwhile { partition, from, to }),
-            false => Ok(Folded::Missing(Missing::Records { partition, from, to })),
+            false => Ok(Folded::Missing(Missing::Records {
+                partition,
+                from,
+                to,
+                from_archive: self.replay.objects.is_some(),
+            })),
         }
     }
 

@@ -103,8 +103,8 @@ pub struct ReplayedPartition {
 /// What neither the topic nor the archive has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// Records of a partition: the topic has dropped them, and the archive does not cover them. Of which sessions they were
-    /// nobody can say; those that had a state are named besides.
+    /// Records of a partition: the topic has dropped them, and the archive does not cover them, or was not asked. Of which sessions
+    /// they were nobody can say; those that had a state are named besides.
     Records {
         /// The partition.
         partition: i32,
@@ -112,6 +112,8 @@ pub enum Missing {
         from: i64,
         /// The first offset that the topic still has.
         to: i64,
+        /// Whether the archive was asked.
+        from_archive: bool,
     },
     /// Records of a session, perhaps: its newest state is older than what is left of the topic.
     RecordsOf {
@@ -243,10 +245,19 @@ impl Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Records { from, to, .. } => write!(
+            Self::Records {
+                from,
+                to,
+                from_archive,
+                ..
+            } => write!(
                 formatter,
-                "records {from} to {} are neither in the topic nor covered by the archive",
-                to - 1
+                "the topic has dropped records {from} to {}, and the archive {}",
+                to - 1,
+                match from_archive {
+                    true => "does not cover them",
+                    false => "was not asked",
+                }
             ),
             Self::RecordsOf { from, to, .. } => write!(
                 formatter,

@@ -13,7 +13,9 @@ use crate::discovery::Announcement;
 use crate::services::topic::{
     GONE_HINT, OTHER_TOPIC_HINT, UNFINISHED_HINT, folded_records, gone, other_topic, unfinished_rebuild,
 };
-use crate::services::{connect_unguarded, service_error, store_error, stream_error, stream_options};
+use crate::services::{
+    NEW_DATABASE_HINT, connect_unguarded, service_error, store_error, stream_error, stream_options,
+};
 
 const LOG: &str = "log";
 const TOPIC: &str = "topic";
@@ -149,6 +151,10 @@ pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
             }
             findings.extend(fit);
         }
+        Err(error @ wakelog_store::Error::MigrationMissing { version: 1 }) => findings.push(Finding::error(
+            SCHEMA,
+            store_error(error).with_hint(NEW_DATABASE_HINT),
+        )),
         Err(error) => findings.push(Finding::error(SCHEMA, store_error(error))),
     }
     store.close().await;

@@ -21,8 +21,8 @@ fn the_doctor_does_not_send_to_the_doctor() {
             .unwrap()
     };
     assert_eq!(
-        without("is `wakelog up` running there? `wakelog doctor` looks at every dependency"),
-        "is `wakelog up` running there?"
+        without("is `wakelog up`, or the service, running there? `wakelog doctor` looks at every dependency"),
+        "is `wakelog up`, or the service, running there?"
     );
     assert_eq!(
         without("try again in a moment; `wakelog doctor` says what is away"),

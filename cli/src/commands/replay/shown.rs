@@ -120,7 +120,7 @@ pub(super) fn text_of(report: &ReplayReport, from_archive: bool) -> String {
     let mut text = table.render();
     if report.restored_sessions + report.erased_sessions > 0 {
         text.push_str(&format!(
-            "\nfrom the archive: {} sessions with {} segments, {} erased sessions\n",
+            "\nfrom the archive, in this run: sessions {}, their segments {}, erased sessions {}\n",
             report.restored_sessions, report.restored_segments, report.erased_sessions
         ));
     }
