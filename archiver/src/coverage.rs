@@ -22,6 +22,14 @@ pub async fn check_bucket(store: &Store, objects: &ObjectStore, topic: &str) -> 
     Ok(())
 }
 
+/// Forgets that this database's states are in any bucket, so that all of them are archived anew, into the one that there is now: for
+/// whoever has lost a bucket, or begins with another one. Segments of which the rows were pruned stay in the manifest; what was lost
+/// with them is lost, and a body that needs them is an error. No archiver may run meanwhile.
+pub async fn begin_anew(store: &Store, topic: &str) -> Result<(), Error> {
+    store.forget_states(topic).await?;
+    Ok(())
+}
+
 impl Shared {
     /// Writes down how far a partition is covered, and of which log, if that has changed, and drops what was written before.
     /// `is_first`: nobody in this process has looked at what the bucket holds of it.
@@ -29,7 +37,6 @@ impl Shared {
         let topic = &self.options.topic;
         let now = self.store.coverage(topic, partition).await?;
         let coverage = now.coverage;
-        telemetry::covered(partition, coverage.covered_offset);
         let recorded = self.store.recorded_coverage(topic, partition).await?;
         let rises = recorded.is_none_or(|recorded| rises(recorded, coverage));
         if !rises && !is_first {
@@ -40,11 +47,20 @@ impl Shared {
         };
         let written = written_coverage(&self.objects, coverage.incarnation, number).await?;
         match recorded {
-            Some(recorded) => check_recorded(partition, recorded, &written)?,
+            Some(recorded) if recorded.incarnation == coverage.incarnation => {
+                check_recorded(partition, recorded, &written)?;
+            }
+            Some(recorded) => {
+                let before = written_coverage(&self.objects, recorded.incarnation, number).await?;
+                check_recorded(partition, recorded, &before)?;
+            }
             None => self.check_first(&written, &now).await?,
         }
         if is_first {
-            self.mend(partition, &written, &now).await?;
+            self.mend(partition, &written, recorded, &now).await?;
+        }
+        if let Some(recorded) = recorded {
+            telemetry::covered(partition, recorded.covered_offset);
         }
         if !rises {
             return Ok(());
@@ -56,6 +72,7 @@ impl Shared {
         };
         self.put_coverage(partition, key, &now).await?;
         let recorded = self.store.record_coverage(topic, partition, coverage).await?;
+        telemetry::covered(partition, recorded.covered_offset);
         if recorded != coverage {
             // Another archiver has seen more.
             return Ok(());
@@ -77,7 +94,8 @@ impl Shared {
         for key in written {
             let fits = match self.read_coverage(*key).await? {
                 Read::Covered(covered) => is_of_this_log(&covered, &self.options.topic, now),
-                Read::Unreadable => key.offset <= now.next_offset,
+                // Whatever it said, this database says as much.
+                Read::Unreadable => key.offset <= now.coverage.covered_offset,
                 // Another archiver has written down more since.
                 Read::Gone => true,
             };
@@ -91,26 +109,34 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the newest coverage object anew if a rebuild could not read it.
-    async fn mend(&self, partition: i32, written: &[CoveredKey], now: &CoverageNow) -> Result<(), Error> {
+    /// Writes the newest coverage object anew if a rebuild could not read it, and this database has covered as much itself.
+    async fn mend(
+        &self,
+        partition: i32,
+        written: &[CoveredKey],
+        recorded: Option<Coverage>,
+        now: &CoverageNow,
+    ) -> Result<(), Error> {
         let Some(newest) = written.iter().max() else {
             return Ok(());
         };
-        match self.read_coverage(*newest).await? {
-            Read::Unreadable => {
-                tracing::warn!(partition, key = %newest, "a coverage object can't be read, writing it anew");
-                self.put_coverage(partition, *newest, now).await
-            }
-            Read::Covered(_) | Read::Gone => Ok(()),
+        if !matches!(self.read_coverage(*newest).await?, Read::Unreadable) {
+            return Ok(());
         }
+        if !is_ours(*newest, recorded, now.coverage) {
+            return Err(Error::OtherLog {
+                key: newest.to_string(),
+                folded: now.next_offset,
+            });
+        }
+        tracing::warn!(partition, key = %newest, "a coverage object can't be read, writing it anew");
+        self.put_coverage(partition, *newest, now).await
     }
 
     async fn read_coverage(&self, key: CoveredKey) -> Result<Read, Error> {
         match self.objects.get_bytes(&key.to_string(), MARK_LIMIT).await {
-            Ok(bytes) => Ok(CoveredPartition::decode(bytes)
-                .ok()
-                .filter(|covered| covered.format == COVERED_FORMAT)
-                .map_or(Read::Unreadable, Read::Covered)),
+            Ok(bytes) => read(key, bytes),
+            Err(wakelog_archive::Error::TooLarge { .. }) => Ok(Read::Unreadable),
             Err(error) => match error.failure() {
                 Some(Failure::NotFound) => Ok(Read::Gone),
                 Some(Failure::Corrupt) => Ok(Read::Unreadable),
@@ -127,7 +153,29 @@ impl Shared {
     }
 }
 
+fn read(key: CoveredKey, bytes: Bytes) -> Result<Read, Error> {
+    let Ok(covered) = CoveredPartition::decode(bytes) else {
+        return Ok(Read::Unreadable);
+    };
+    if covered.format > COVERED_FORMAT {
+        return Err(Error::NewerCoverage {
+            key: key.to_string(),
+            format: covered.format,
+        });
+    }
+    let says_its_name = covered.format == COVERED_FORMAT
+        && covered.incarnation == key.incarnation
+        && u32::try_from(covered.partition).ok() == Some(key.partition)
+        && covered.covered_offset == key.offset
+        && covered.next_offset >= covered.covered_offset;
+    Ok(match says_its_name {
+        true => Read::Covered(covered),
+        false => Read::Unreadable,
+    })
+}
+
 /// What a coverage object says.
+#[derive(Debug, PartialEq)]
 enum Read {
     Covered(CoveredPartition),
     /// Damaged, or of another version.
@@ -157,8 +205,19 @@ async fn written_coverage(
         .collect())
 }
 
-/// An object goes only after a later one was put and recorded, so what is recorded is there, or something later.
+/// Whether this database has covered as much as the object's name says.
+fn is_ours(key: CoveredKey, recorded: Option<Coverage>, now: Coverage) -> bool {
+    let covers =
+        |coverage: Coverage| coverage.incarnation == key.incarnation && coverage.covered_offset >= key.offset;
+    covers(now) || recorded.is_some_and(covers)
+}
+
+/// An object goes only after a later one was put and recorded, so what is recorded is there, or something later. Nothing rests on a
+/// coverage of nothing.
 fn check_recorded(partition: i32, recorded: Coverage, written: &[CoveredKey]) -> Result<(), Error> {
+    if recorded.covered_offset == 0 {
+        return Ok(());
+    }
     let covers =
         |key: &CoveredKey| (key.incarnation, key.offset) >= (recorded.incarnation, recorded.covered_offset);
     match written.iter().any(covers) {

@@ -50,14 +50,22 @@ pub enum Error {
     },
     /// The database has recorded no coverage, and the bucket has some of more than was folded, or of other records.
     #[error(
-        "{key} covers records that the database has not folded (it has folded {folded}): it is still being built, or the \
-         bucket is the archive of another log"
+        "{key} covers more than this database does, which has folded {folded} records: it is still on its way there, or the bucket is \
+         the archive of another log"
     )]
     OtherLog {
         /// The object.
         key: String,
         /// The first offset that is not folded.
         folded: u64,
+    },
+    /// A newer version wrote the object.
+    #[error("{key} has format {format}, which this version does not know")]
+    NewerCoverage {
+        /// The object.
+        key: String,
+        /// Its format.
+        format: u32,
     },
     /// The database has recorded coverage that the bucket does not hold.
     #[error(

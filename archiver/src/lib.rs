@@ -48,7 +48,7 @@ mod telemetry;
 mod uncovered;
 mod wake;
 
-pub use coverage::check_bucket;
+pub use coverage::{begin_anew, check_bucket};
 pub use error::Error;
 pub use options::{Options, Share};
 pub use service::Service;

@@ -7,7 +7,10 @@
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
-use wakelog_archive::{ObjectName, STATE_FORMAT, SnapshotKey, SpoolOptions, SpoolWriter};
+use wakelog_archive::{
+    ObjectName, PARTS_PREFIX, STATE_FORMAT, STATES_PREFIX, SnapshotKey, SpoolOptions, SpoolWriter,
+    session_prefix,
+};
 use wakelog_model::SessionId;
 use wakelog_model::limits::MAX_PARTS;
 use wakelog_proto::v1::{ArchivedLifetime, ArchivedPart, ArchivedSession, LifetimeStatus};
@@ -32,6 +35,10 @@ impl Shared {
             return Ok(());
         };
         let taken = self.store.snapshots(session).await?;
+        if taken.len() > 1 {
+            // Whoever took the newest did not come so far.
+            self.drop_older_states(session).await?;
+        }
         let newest = taken.iter().max_by_key(|row| (row.incarnation, row.next_offset));
         let is_current = newest.is_some_and(|newest| newest.row_version == source.row_version);
         let has_cause = cause == SnapshotCause::Retention || has_ended(&source.lifetimes);
@@ -151,23 +158,46 @@ impl Shared {
         let taken = self.store.snapshots(session).await?;
         // The newest first. An older one must not be there for a rebuild to find: if the newest were lost, a fence could be lost with
         // it and nobody would know.
-        let Some((newest, older)) = taken.split_first() else {
+        let Some(newest) = taken.first() else {
             return Ok(());
         };
-        for old in older {
-            let key = SnapshotKey {
-                session,
-                incarnation: old.incarnation,
-                offset: old.next_offset,
-            };
-            // The state first: one without its parts would be worse than parts without a state.
-            self.objects.delete(&ObjectName::State(key).to_string()).await?;
-            self.objects.delete(&ObjectName::Parts(key).to_string()).await?;
+        let is_older =
+            |key: &SnapshotKey| (key.incarnation, key.offset) < (newest.incarnation, newest.next_offset);
+        // By listing: one that a death has left, or a database that was lost, is in no table.
+        let (states, parts) = self.states_and_parts(session).await?;
+        // The states first: one without its parts would be worse than parts without a state.
+        for old in states.into_iter().filter(is_older) {
+            self.objects.delete(&ObjectName::State(old).to_string()).await?;
+        }
+        for old in parts.into_iter().filter(is_older) {
+            self.objects.delete(&ObjectName::Parts(old).to_string()).await?;
         }
         self.store
             .drop_snapshots_before(session, newest.incarnation, newest.next_offset)
             .await?;
         Ok(())
+    }
+}
+
+impl Shared {
+    /// The states of the session that are there, and the unfinished parts of states. What is more than a page is found the next
+    /// time.
+    async fn states_and_parts(
+        &self,
+        session: SessionId,
+    ) -> Result<(Vec<SnapshotKey>, Vec<SnapshotKey>), Error> {
+        let (mut states, mut parts) = (Vec::new(), Vec::new());
+        for prefix in [STATES_PREFIX, PARTS_PREFIX] {
+            let prefix = format!("{}{prefix}", session_prefix(session));
+            for object in self.objects.list_page(&prefix, None).await?.objects {
+                match ObjectName::parse(&object.key) {
+                    ObjectName::State(key) => states.push(key),
+                    ObjectName::Parts(key) => parts.push(key),
+                    _ => {}
+                }
+            }
+        }
+        Ok((states, parts))
     }
 }
 

@@ -69,13 +69,18 @@ impl Shared {
             if cursors.coverage.get(&partition).is_some_and(|due| begun < *due) {
                 continue;
             }
-            // What is wrong with one partition keeps no other one from being covered.
             let is_first = !cursors.coverage.contains_key(&partition);
-            if let Err(error) = self.cover(partition, is_first).await {
-                first_error.get_or_insert(error);
+            match self.cover(partition, is_first).await {
+                Ok(()) => {
+                    let rest = begun.elapsed().saturating_mul(REST_OF_COVERAGE);
+                    cursors.coverage.insert(partition, begun + rest);
+                }
+                // What is wrong with one partition keeps no other one from being covered, and is said again until it is mended.
+                Err(error) => {
+                    cursors.coverage.remove(&partition);
+                    first_error.get_or_insert(error);
+                }
             }
-            let rest = begun.elapsed().saturating_mul(REST_OF_COVERAGE);
-            cursors.coverage.insert(partition, begun + rest);
         }
         first_error.map_or(Ok(()), Err)
     }

@@ -55,6 +55,11 @@ fn archived_is_complete_the_bucket_holds_what_the_database_has_recorded() {
     assert!(!holds(&[]), "an empty bucket");
     assert!(!holds(&[key(2, 39)]));
     assert!(!holds(&[key(1, 90)]), "of an earlier topic");
+    let nothing = Coverage {
+        incarnation: 1,
+        covered_offset: 0,
+    };
+    assert!(check_recorded(0, nothing, &[]).is_ok(), "nothing rests on it");
 }
 
 #[test]
@@ -71,4 +76,53 @@ fn coverage_is_written_down_only_where_it_rises() {
         "a session waits for its next state"
     );
     assert!(!rises(coverage(2, 0), coverage(1, 9)));
+}
+
+/// Invariant archived-is-complete: nobody vouches for what another one has covered.
+#[test]
+fn archived_is_complete_only_what_this_database_has_covered_is_written_anew() {
+    let coverage = |incarnation, covered_offset| Coverage {
+        incarnation,
+        covered_offset,
+    };
+    let ours = |key, recorded| is_ours(key, recorded, coverage(1, 14));
+    assert!(ours(key(1, 14), None));
+    assert!(
+        ours(key(1, 20), Some(coverage(1, 20))),
+        "a session waits for its next state"
+    );
+    assert!(!ours(key(1, 15), None));
+    assert!(
+        !ours(key(1, 100), Some(coverage(1, 20))),
+        "a database restored from a backup"
+    );
+    assert!(!ours(key(2, 3), None));
+    assert!(!ours(key(2, 3), Some(coverage(1, 20))));
+}
+
+#[test]
+fn a_coverage_object_is_read_as_a_rebuild_reads_it() {
+    let good = covered_partition("topic", 0, key(1, 3), &now(9, Some(7)));
+    let bytes = |covered: &CoveredPartition| Bytes::from(covered.encode_to_vec());
+    assert_eq!(
+        read(key(1, 3), bytes(&good)).unwrap(),
+        Read::Covered(good.clone())
+    );
+    let unreadable = [
+        read(key(1, 4), bytes(&good)),
+        read(
+            key(1, 3),
+            bytes(&covered_partition("topic", 0, key(1, 3), &now(2, None))),
+        ),
+        read(key(1, 3), Bytes::from_static(b"covered\n")),
+    ];
+    for read in unreadable {
+        assert_eq!(read.unwrap(), Read::Unreadable);
+    }
+    let newer = CoveredPartition { format: 2, ..good };
+    let newer = read(key(1, 3), bytes(&newer));
+    assert!(
+        matches!(newer, Err(Error::NewerCoverage { format: 2, .. })),
+        "{newer:?}"
+    );
 }

@@ -54,6 +54,7 @@ impl Cli {
             Command::Segments(SegmentsCommand::Ls(args)) => args.place.add_to(&mut flags),
             Command::Segments(SegmentsCommand::Cat(args)) => args.place.add_to(&mut flags),
             Command::Segments(SegmentsCommand::Verify(args)) => args.place.add_to(&mut flags),
+            Command::Segments(SegmentsCommand::BeginAnew(args)) => args.place.add_to(&mut flags),
             Command::Verify(args) => {
                 args.data_dir.add_to(&mut flags);
                 args.engines.add_to(&mut flags);

@@ -12,6 +12,18 @@ pub(crate) enum SegmentsCommand {
     Cat(SegmentsCatArgs),
     /// Reads every segment and compares it with the manifest, and finds objects that nothing records
     Verify(SegmentsVerifyArgs),
+    /// Forgets that states are in a bucket that is lost, or in another one: all are archived again, into the one that is named.
+    /// Entries whose only segment was there are lost. Stop the archivers first
+    BeginAnew(SegmentsBeginAnewArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SegmentsBeginAnewArgs {
+    /// Do it: what the old bucket holds is of no use to a rebuild any more
+    #[arg(long, required = true)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) place: ArchivePlaceArgs,
 }
 
 /// Which archive: that of --database-url and --s3-bucket, or that of the data folder of an embedded stack.

@@ -6,7 +6,9 @@
 //! | `ls` | what the manifest has |
 //! | `cat` | the bytes of a segment |
 //! | `verify` | whether all of it is there and right, and what nothing records |
+//! | `begin_anew` | that the bucket with the states is lost, or another one |
 
+mod begin_anew;
 mod cat;
 mod ls;
 mod place;
@@ -24,6 +26,7 @@ pub(crate) async fn run(settings: &Settings, command: &SegmentsCommand) -> Resul
         SegmentsCommand::Ls(args) => ls::run(settings, args).await,
         SegmentsCommand::Cat(args) => cat::run(settings, args).await,
         SegmentsCommand::Verify(args) => verify::run(settings, args).await,
+        SegmentsCommand::BeginAnew(_) => begin_anew::run(settings).await,
     }
 }
 

@@ -80,11 +80,13 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Exit, Error> {
         archive::check(&objects).await?;
         archive::check_bucket(&objects, &process.store, &process.stream.topic).await?;
         let reader = LogReader::new(&process.stream).map_err(stream_error)?;
-        archive::check_log(&objects, &reader, &process.stream.topic).await
+        archive::check_log(&objects, &reader, &process.stream.topic).await?;
+        Ok(reader)
     };
-    if let Err(error) = checked.await {
-        return process.end(Err(error)).await;
-    }
+    let reader = match checked.await {
+        Ok(reader) => reader,
+        Err(error) => return process.end(Err(error)).await,
+    };
     let mut stream = process.stream.clone();
     stream.group = format!("{}-archiver", stream.group);
     let options = archive::options(
@@ -97,6 +99,7 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Exit, Error> {
         options,
         process.store.clone(),
         objects,
+        reader,
         process.health.clone(),
         process.shutdown.clone(),
     );

@@ -89,7 +89,8 @@ pub(crate) async fn check_bucket(objects: &ObjectStore, store: &Store, topic: &s
     }
 }
 
-const OTHER_BUCKET_HINT: &str = "are --s3-endpoint, --s3-bucket and --s3-prefix right? An archive that moves takes all of its objects along";
+const OTHER_BUCKET_HINT: &str = "are --s3-endpoint, --s3-bucket and --s3-prefix right? An archive that moves takes all of its objects \
+     along; where they are lost, `wakelog segments begin-anew` archives again what is still there";
 
 /// Says so if the bucket is the archive of another log: what is written down of one would be taken for the other's, and a rebuild
 /// of either would lack something.
@@ -179,11 +180,13 @@ pub(crate) fn options(
     }
 }
 
-/// Runs an archiver, again whenever it ends.
+/// Runs an archiver, again whenever it ends. On a bucket that is not the one of this database, or of this log, it does not run, and
+/// says so until that is mended.
 pub(crate) async fn archiver(
     options: wakelog_archiver::Options,
     store: Store,
     objects: ObjectStore,
+    log: LogReader,
     health: Health,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
@@ -191,7 +194,11 @@ pub(crate) async fn archiver(
     supervise("archiver", health, shutdown, move |stop| {
         let service = wakelog_archiver::Service::new(options.clone(), store.clone(), objects.clone());
         let seen = seen.clone();
+        let (topic, store, objects, log) =
+            (options.topic.clone(), store.clone(), objects.clone(), log.clone());
         async move {
+            check_bucket(&objects, &store, &topic).await?;
+            check_log(&objects, &log, &topic).await?;
             let service = service.map_err(|error| service_error("archiver", &error))?;
             seen.set_archiver(service.status());
             service

@@ -166,8 +166,8 @@ impl RunningStack {
             health.set(ARCHIVER, PartState::Starting);
             let share = share(&stream, partitions);
             let options = archive::options(&options.s3, &options.topic, share, retention);
-            let (store, health) = (store.clone(), health.clone());
-            Part::spawn(move |stop| archive::archiver(options, store, objects, health, stop))
+            let (store, log, health) = (store.clone(), reader.clone(), health.clone());
+            Part::spawn(move |stop| archive::archiver(options, store, objects, log, health, stop))
         });
         if archiver.is_none() {
             tracing::warn!("no archive is configured: history stays in the database");
@@ -307,10 +307,6 @@ async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Fou
             "topic"
         );
         let reader = LogReader::new(&stream).map_err(stream_error)?;
-        if let Some(objects) = &objects {
-            archive::check_bucket(objects, &store, &stream.topic).await?;
-            archive::check_log(objects, &reader, &stream.topic).await?;
-        }
         Ok((reader, report, objects))
     };
     match prepared.await {

@@ -26,7 +26,7 @@ pub use error::{Effect, Error};
 pub use fetch::{SegmentFetch, describe_stored, fetch_index, verify_stored};
 pub use names::{
     COVERED_FORMAT, COVERED_PREFIX, CoveredKey, ERASED_FORMAT, ERASED_PREFIX, MARK_LIMIT, ObjectName,
-    SESSIONS_PREFIX, STATE_FORMAT, SegmentKey, SnapshotKey, session_prefix,
+    PARTS_PREFIX, SESSIONS_PREFIX, STATE_FORMAT, STATES_PREFIX, SegmentKey, SnapshotKey, session_prefix,
 };
 pub use objects::{
     BucketState, Failure, ListPage, MOST_READ_BYTES, ObjectChunks, ObjectHead, ObjectInfo, ObjectStore,

@@ -26,6 +26,12 @@ pub const COVERED_PREFIX: &str = "covered/";
 /// What the names of all objects about erased sessions begin with.
 pub const ERASED_PREFIX: &str = "erased/";
 
+/// What the names of the states of a session go on with, after [`session_prefix`].
+pub const STATES_PREFIX: &str = "state-";
+
+/// The same of the unfinished parts.
+pub const PARTS_PREFIX: &str = "parts-";
+
 /// The version of the format of state objects (`wakelog.v1.ArchivedSession`): what is written, and all that is read.
 pub const STATE_FORMAT: u32 = 1;
 
@@ -39,8 +45,6 @@ pub const COVERED_FORMAT: u32 = 1;
 pub const MARK_LIMIT: u64 = 64 * 1024;
 
 const SEGMENT_SUFFIX: &str = ".jsonl.zst";
-const STATE_START: &str = "state-";
-const PARTS_START: &str = "parts-";
 const SNAPSHOT_SUFFIX: &str = ".pb";
 
 /// Decimal digits of a number within a name.
@@ -186,8 +190,8 @@ impl fmt::Display for ObjectName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Segment(key) => fmt::Display::fmt(key, formatter),
-            Self::State(key) => write_snapshot(formatter, STATE_START, key),
-            Self::Parts(key) => write_snapshot(formatter, PARTS_START, key),
+            Self::State(key) => write_snapshot(formatter, STATES_PREFIX, key),
+            Self::Parts(key) => write_snapshot(formatter, PARTS_PREFIX, key),
             Self::Covered(key) => fmt::Display::fmt(key, formatter),
             Self::Erased(session) => write!(formatter, "{ERASED_PREFIX}{session}"),
             Self::Unknown(text) => formatter.write_str(text),
@@ -218,10 +222,10 @@ fn recognise(text: &str) -> Option<ObjectName> {
     }
     let (session, file) = text.strip_prefix(SESSIONS_PREFIX)?.split_once('/')?;
     let session = session.parse().ok()?;
-    if let Some(rest) = file.strip_prefix(STATE_START) {
+    if let Some(rest) = file.strip_prefix(STATES_PREFIX) {
         return Some(ObjectName::State(snapshot(session, rest)?));
     }
-    if let Some(rest) = file.strip_prefix(PARTS_START) {
+    if let Some(rest) = file.strip_prefix(PARTS_PREFIX) {
         return Some(ObjectName::Parts(snapshot(session, rest)?));
     }
     let [min, max, digest] = fields(file.strip_suffix(SEGMENT_SUFFIX)?)?;

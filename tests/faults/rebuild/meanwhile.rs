@@ -42,7 +42,8 @@ async fn exactly_once_fold_whatever_goes_on_around_a_rebuild() {
     damage_and_what_is_dropped(&place, &kept[0]).await;
     services_on_the_database(&place).await;
     an_erasure(&mut place, &connection, &erased.lifetime.session_id).await;
-    another_bucket_and_unreadable_coverage(&mut place, &kept[0]).await;
+    unreadable_coverage(&mut place, &mut kept[0]).await;
+    another_bucket(&mut place).await;
     another_log(&mut place).await;
     undecodable_records(&place).await;
 }
@@ -166,20 +167,8 @@ async fn an_erasure(place: &mut Place, connection: &Connection, id: &str) {
     assert_eq!(place.number(&late, erased).await, 1);
 }
 
-/// An archiver writes nothing into a bucket that lacks what its database rests on, and mends what a rebuild could not read.
-async fn another_bucket_and_unreadable_coverage(place: &mut Place, session: &Loaded) {
-    let elsewhere = place
-        .stack
-        .command(&["archive", "--s3-prefix", "elsewhere"])
-        .output();
-    let elsewhere = elsewhere.expect("archive runs");
-    assert_eq!(elsewhere.status.code(), Some(5), "{}", said(&elsewhere));
-    assert!(
-        said(&elsewhere).contains("it is another bucket"),
-        "{}",
-        said(&elsewhere)
-    );
-
+/// An archiver mends coverage that a rebuild could not read, and leaves no state beside the newest, whoever has put it there.
+async fn unreadable_coverage(place: &mut Place, session: &mut Loaded) {
     let partition = 0;
     let key = format!(
         "covered/{:020}-{partition:020}-{:020}",
@@ -195,19 +184,68 @@ async fn another_bucket_and_unreadable_coverage(place: &mut Place, session: &Loa
         .with(5)
         .saying("can't be read")
         .saying("writes it anew");
+    let states = format!("sessions/{}/state-", session.lifetime.session_id);
+    let newest = place.stack.objects(&states).pop().expect("a state");
+    let newest = place.stack.object_path(&newest);
+    let older = newest.with_file_name(format!("state-{:020}-{:020}.pb", 1, 1));
+    std::fs::copy(&newest, &older).expect("a copy");
+    session.send(entry(5, 300, false)).await;
+    session.drain().await;
     place.stack.start(Kind::Archive, 0).await;
     until("it is written anew, or there is a later one", async || {
         std::fs::read(&path).map_or(true, |bytes| bytes != b"covered\n")
     })
     .await;
-    let states = format!("sessions/{}/state-", session.lifetime.session_id);
-    until("one state is left", async || {
-        place.stack.objects(&states).len() == 1
+    until("the newest state alone is left", async || {
+        let left = place.stack.objects(&states);
+        left.len() == 1 && place.stack.object_path(&left[0]) != newest
     })
     .await;
     assert!(place.stack.stop(Kind::Archive, 0).success());
     let report = place.replay(&unreadable, &FROM_ARCHIVE, "").with(0).object();
     assert_eq!(report["complete"], true, "{report}");
+}
+
+/// An archiver writes nothing into a bucket that lacks what its database rests on, unless it is told that this one is to have it all.
+async fn another_bucket(place: &mut Place) {
+    const ELSEWHERE: [&str; 2] = ["--s3-prefix", "elsewhere"];
+    let run = |args: &[&str]| {
+        let output = place.stack.command(&[args, &ELSEWHERE[..]].concat()).output();
+        let output = output.expect("it runs");
+        (output.status.code(), said(&output))
+    };
+    let (code, text) = run(&["archive"]);
+    assert_eq!(code, Some(5), "{text}");
+    assert!(
+        text.contains("it is another bucket") && text.contains("begin-anew"),
+        "{text}"
+    );
+    assert_eq!(run(&["segments", "begin-anew"]).0, Some(2));
+    let (code, text) = run(&["segments", "begin-anew", "--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+    place
+        .stack
+        .set_of(Kind::Archive, 0, "WAKELOG_S3_PREFIX", "elsewhere");
+    place.stack.start(Kind::Archive, 0).await;
+    until("every partition is covered there", async || {
+        (0..PARTITIONS).all(|partition| {
+            let end = place
+                .stack
+                .engines()
+                .kafka
+                .watermarks(place.stack.topic(), partition)
+                .1;
+            let key = format!("elsewhere/covered/{:020}-{partition:020}-{end:020}", 1);
+            !place.stack.engines().s3.keys(&key).is_empty()
+        })
+    })
+    .await;
+    assert!(place.stack.stop(Kind::Archive, 0).success());
+    let again = place.database("elsewhere").await;
+    let from_there = [&FROM_ARCHIVE[..], &ELSEWHERE[..]].concat();
+    let report = place.replay(&again, &from_there, "").with(0).object();
+    assert_eq!(report["complete"], true, "{report}");
+    assert!(report["restored_sessions"].as_u64() > Some(0), "{report}");
 }
 
 /// Many records of many sessions that this build can't read are taken for those of a newer one, unless one says otherwise.

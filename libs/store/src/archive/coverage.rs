@@ -97,6 +97,22 @@ impl Store {
         })
     }
 
+    /// Forgets what was recorded of every partition, and which states and copies of entries are in the object store: all of them
+    /// are due again. The segments of which the rows were pruned stay.
+    pub async fn forget_states(&self, topic: &str) -> Result<(), Error> {
+        let mut connection = self.acquire().await?;
+        sqlx::query(
+            "WITH coverage AS (DELETE FROM partition_coverage WHERE topic = $1),
+                  states AS (DELETE FROM session_archive_snapshots)
+             DELETE FROM agent_session_archive_segments WHERE kind IN ('session_end', 'retention')",
+        )
+        .bind(topic)
+        .execute(&mut *connection)
+        .await
+        .map_err(|error| convert(COVERAGE, error))?;
+        Ok(())
+    }
+
     /// What was recorded last of every partition of the topic, by partition.
     pub async fn recorded_coverages(&self, topic: &str) -> Result<Vec<(i32, Coverage)>, Error> {
         let mut connection = self.acquire().await?;

@@ -1,7 +1,8 @@
 //! Which sessions need a new state.
 //!
 //! A session is due if its row is another version than the one its newest state was made of: every applied record
-//! changes the row, and a version is the transaction that wrote it. So a batch that was under way when the state was
+//! changes the row, and a version is the transaction that wrote it. It is also due if an older state is recorded beside the
+//! newest, which should be the only one. So a batch that was under way when the state was
 //! read makes the session due once it commits, whenever it began.
 
 use uuid::Uuid;
@@ -42,7 +43,7 @@ impl Store {
         let mut connection = self.acquire().await?;
         let page: Vec<(Uuid, bool)> = sqlx::query_as(
             "SELECT page.session_id,
-                    NOT page.erased AND page.row_version IS DISTINCT FROM newest.row_version
+                    NOT page.erased AND (page.row_version IS DISTINCT FROM newest.row_version OR newest.has_older)
                     AND CASE WHEN $4::double precision IS NULL THEN page.lifetime_status = $5
                              ELSE coalesce(newest.taken_at, page.opened_at) <= now() - make_interval(secs => $4) END
              FROM (SELECT DISTINCT unnest($1::int[]) AS partition) AS asked
@@ -50,7 +51,9 @@ impl Store {
                                  FROM agent_sessions AS stored
                                  WHERE stored.partition = asked.partition AND stored.session_id >= $2
                                  ORDER BY session_id LIMIT $3) AS page
-             LEFT JOIN LATERAL (SELECT row_version, taken_at FROM session_archive_snapshots AS snapshot
+             LEFT JOIN LATERAL (SELECT row_version, taken_at,
+                                       lead(true, 1, false) OVER (ORDER BY incarnation DESC, next_offset DESC) AS has_older
+                                FROM session_archive_snapshots AS snapshot
                                 WHERE snapshot.session_id = page.session_id
                                 ORDER BY incarnation DESC, next_offset DESC LIMIT 1) AS newest ON true
              ORDER BY page.session_id LIMIT $3",

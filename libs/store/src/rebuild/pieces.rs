@@ -110,7 +110,11 @@ impl Store {
                                   AND wider.min_entry_seq <= segment.min_entry_seq
                                   AND wider.max_entry_seq >= segment.max_entry_seq
                                   AND (wider.max_entry_seq - wider.min_entry_seq, segment.object_key)
-                                      > (segment.max_entry_seq - segment.min_entry_seq, wider.object_key))
+                                      > (segment.max_entry_seq - segment.min_entry_seq, wider.object_key)
+                                  AND NOT EXISTS (SELECT FROM agent_session_transcript_entries AS hot
+                                                  WHERE hot.session_id = wider.session_id
+                                                    AND hot.entry_seq BETWEEN wider.min_entry_seq
+                                                                          AND wider.max_entry_seq))
                      THEN 'retention'
                  WHEN segment.max_entry_seq < session.last_checkpoint_seq THEN 'superseded'
                  ELSE 'safety_valve' END

@@ -285,8 +285,9 @@ async fn archived_is_complete_segments_get_the_kinds_of_what_they_are(database: 
     let segments = [
         object(session(1), 1, 2),
         object(session(1), 3, 4),
+        object(session(1), 3, 3),
         object(session(1), 4, 6),
-        object(session(1), 4, 4),
+        object(session(1), 6, 6),
     ];
     store
         .restore_segments(epoch, session(1), &segments)
@@ -318,10 +319,13 @@ async fn archived_is_complete_segments_get_the_kinds_of_what_they_are(database: 
         kinds,
         [
             SegmentKind::Superseded,
-            SegmentKind::SafetyValve,
-            // Of the two that begin at 4 one is within the other, which has a row in the hot tail.
+            // Within the next one.
             SegmentKind::Retention,
-            SegmentKind::Retention
+            SegmentKind::SafetyValve,
+            // The hot tail has a row of it.
+            SegmentKind::Retention,
+            // Within that copy, and so needed itself.
+            SegmentKind::SafetyValve
         ]
     );
 }

@@ -108,8 +108,12 @@ async fn a_session_is_due_until_its_state_is_the_newest_and_again_when_it_change
     assert!(store.record_snapshot(&late).await.unwrap());
     assert!(due(&store, every_age).await.is_empty());
     assert!(store.record_snapshot(&early).await.unwrap());
+    // The older one is to go: it is no state to rebuild from any more.
+    assert_eq!(due(&store, every_age).await, [session(1)]);
+    assert_eq!(store.snapshots(session(1)).await.unwrap(), [late.clone(), early]);
+    let dropped = store.drop_snapshots_before(session(1), late.incarnation, late.next_offset);
+    assert_eq!(dropped.await.unwrap(), 1);
     assert!(due(&store, every_age).await.is_empty());
-    assert_eq!(store.snapshots(session(1)).await.unwrap(), [late, early]);
     owner.write(entries(session(1), 6, 6, 0)).await;
     assert_eq!(due(&store, every_age).await, [session(1)]);
 }
@@ -164,6 +168,8 @@ async fn a_batch_that_began_before_a_state_was_read_makes_the_session_due_when_i
     assert_eq!(due(&store, every_age).await, [session(1)]);
     assert_eq!(store.coverage(TOPIC, 0).await.unwrap().coverage.covered_offset, 1);
     take_state(&store, session(1)).await;
+    let dropped = store.drop_snapshots_before(session(1), 1, u64::MAX);
+    assert_eq!(dropped.await.unwrap(), 1);
     assert!(due(&store, every_age).await.is_empty());
     assert_eq!(store.coverage(TOPIC, 0).await.unwrap().coverage.covered_offset, 2);
 }
