@@ -177,9 +177,7 @@ impl Shared {
             .await?;
         Ok(())
     }
-}
 
-impl Shared {
     /// The states of the session that are there, and the unfinished parts of states. What is more than a page is found the next
     /// time.
     async fn states_and_parts(

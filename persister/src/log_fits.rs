@@ -31,14 +31,15 @@ pub async fn log_fits(progress: &Progress, reader: &LogReader) -> Result<Option<
         } => check,
     };
     let record = reader.record_at(progress.partition, check.offset).await?;
-    if record.is_none() && reader.watermarks(progress.partition).await?.low > check.offset {
-        // The log has dropped it since it was asked.
-        return Ok(
-            match start_decision(&claim, &reader.watermarks(progress.partition).await?) {
+    if record.is_none() {
+        let watermarks = reader.watermarks(progress.partition).await?;
+        if watermarks.low > check.offset {
+            // The log has dropped it since it was asked.
+            return Ok(match start_decision(&claim, &watermarks) {
                 StartDecision::Stop(reason) => Some(reason),
                 StartDecision::Start { .. } | StartDecision::AwaitEnd { .. } => None,
-            },
-        );
+            });
+        }
     }
     let mut admission = Admission::new(progress.next_offset, Some(check));
     let found = record.as_slice();

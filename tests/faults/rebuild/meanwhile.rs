@@ -112,12 +112,7 @@ async fn damage_and_what_is_dropped(place: &Place, session: &Loaded) {
 
 /// Nobody builds a database under a service, and what is built is whole once the service has gone.
 async fn services_on_the_database(place: &Place) {
-    let used = place.database("used").await;
-    let migrated = place
-        .stack
-        .command(&["migrate", "--database-url", &used])
-        .output();
-    assert!(migrated.expect("migrate runs").status.success());
+    let used = place.migrated_database("used").await;
     let pages = format!("127.0.0.1:{}", free_port());
     let mut command = place.stack.command(&["persist", "--http-listen", &pages]);
     command
@@ -286,12 +281,7 @@ async fn another_log(place: &mut Place) {
     let next_offset = kafka.watermarks(&topic, 0).1;
     kafka.delete_topic(&topic).await;
     kafka.create_topic(&topic, PARTITIONS).await;
-    let anew = place.database("anew").await;
-    let migrated = place
-        .stack
-        .command(&["migrate", "--database-url", &anew])
-        .output();
-    assert!(migrated.expect("migrate runs").status.success());
+    let anew = place.migrated_database("anew").await;
     let told_apart = async |why: &str| {
         let into = place.database(&format!("of_{}", why.len())).await;
         place

@@ -112,6 +112,14 @@ impl Place {
         self.engines.postgres.url(&name)
     }
 
+    /// The same with the schema, as a service may use it.
+    pub(super) async fn migrated_database(&self, name: &str) -> String {
+        let url = self.database(name).await;
+        let migrated = self.stack.command(&["migrate", "--database-url", &url]).output();
+        assert!(migrated.expect("migrate runs").status.success());
+        url
+    }
+
     /// The database of the fleet is lost.
     pub(super) async fn drop_database(&self) {
         let mut admin = PgConnection::connect(&self.engines.postgres.url("postgres"))
