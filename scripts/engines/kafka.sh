@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs an Apache Kafka broker (KRaft, one node) in the foreground, on loopback. Its process is the one that was started, so
-# that signals reach it; it dies with whoever started it.
+# Runs an Apache Kafka broker (KRaft) in the foreground, on loopback. Its process is the one that was started, so that signals
+# reach it; it dies with whoever started it. Alone it is a cluster of one node. With others, the settings of its node override
+# those of one, KAFKA_CLUSTER_ID is that of all, and KAFKA_HOSTS_FILE may say where it finds the others.
 # Usage: kafka.sh DIR PORT CONTROLLER_PORT [NAME=VALUE ...]
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -13,7 +14,11 @@ if [ ! -d "$JARS" ]; then
   echo "kafka: there is no Apache Kafka $KAFKA_VERSION here: run scripts/engines/install.sh" >&2
   exit 1
 fi
-readonly JAVA=(java "-Dorg.slf4j.simpleLogger.defaultLogLevel=${KAFKA_LOG:-warn}" -cp "$JARS/*")
+JAVA=(java)
+if [ -n "${KAFKA_HOSTS_FILE:-}" ]; then
+  JAVA+=("-Djdk.net.hosts.file=$KAFKA_HOSTS_FILE")
+fi
+JAVA+=("-Dorg.slf4j.simpleLogger.defaultLogLevel=${KAFKA_LOG:-warn}" -cp "$JARS/*")
 
 mkdir -p "$DIR"
 cat >"$DIR/server.properties" <<END
@@ -37,7 +42,7 @@ END
 printf '%s\n' "$@" >>"$DIR/server.properties"
 
 if [ ! -e "$DIR/data/meta.properties" ]; then
-  id=$("${JAVA[@]}" kafka.tools.StorageTool random-uuid)
+  id="${KAFKA_CLUSTER_ID:-$("${JAVA[@]}" kafka.tools.StorageTool random-uuid)}"
   "${JAVA[@]}" kafka.tools.StorageTool format -t "$id" -c "$DIR/server.properties" >&2
 fi
-exec setpriv --pdeathsig KILL "${JAVA[@]}" -Xmx768m -XX:+UseSerialGC -XX:TieredStopAtLevel=4 kafka.Kafka "$DIR/server.properties"
+exec setpriv --pdeathsig KILL "${JAVA[@]}" "-Xmx${KAFKA_HEAP_MB:-768}m" -XX:+UseSerialGC -XX:TieredStopAtLevel=4 kafka.Kafka "$DIR/server.properties"

@@ -21,7 +21,7 @@ use crate::support::process::get;
 const AWAY: Duration = Duration::from_secs(60);
 
 /// How long writers may take to get on once an engine is back: the longest pauses of all retries, added up.
-const RECOVERY: Duration = Duration::from_secs(90);
+pub(crate) const RECOVERY: Duration = Duration::from_secs(90);
 
 /// Invariants acked-is-durable, exactly-once-fold: the database dies under load, is away for a minute and comes back.
 #[tokio::test(flavor = "multi_thread")]
@@ -152,7 +152,7 @@ async fn goes_on_with_room(mut stack: NativeStack, load: Load) {
     ends_well(&mut stack, load, "there is room again").await;
 }
 
-async fn under_load(engines: Engines, name: &str) -> (NativeStack, Load) {
+pub(crate) async fn under_load(engines: Engines, name: &str) -> (NativeStack, Load) {
     let mut stack = NativeStack::prepare_on(Arc::new(engines)).await;
     stack.up().await;
     let connection = stack.connect().await;
@@ -162,7 +162,7 @@ async fn under_load(engines: Engines, name: &str) -> (NativeStack, Load) {
 }
 
 /// For so long every call that needs both engines is refused as "not now", and no process ends.
-async fn refuses_for(stack: &mut NativeStack, time: Duration, context: &str) {
+pub(crate) async fn refuses_for(stack: &mut NativeStack, time: Duration, context: &str) {
     let until = Instant::now() + time;
     while Instant::now() < until {
         let status = open_a_session(stack).await.expect_err(context);
@@ -192,7 +192,7 @@ async fn stays_alive_for(stack: &mut NativeStack, time: Duration, context: &str)
     }
 }
 
-async fn wait_until_refused(stack: &mut NativeStack, context: &str) {
+pub(crate) async fn wait_until_refused(stack: &mut NativeStack, context: &str) {
     let deadline = Instant::now() + RECOVERY;
     while open_a_session(stack).await.is_ok() {
         assert!(Instant::now() < deadline, "{context}, and nobody notices");
@@ -239,7 +239,7 @@ async fn everybody_is_ready(stack: &mut NativeStack) {
     }
 }
 
-fn all_alive(stack: &mut NativeStack, context: &str) {
+pub(crate) fn all_alive(stack: &mut NativeStack, context: &str) {
     for kind in Kind::ALL {
         for number in 0..stack.count(kind) {
             assert!(

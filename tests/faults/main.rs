@@ -16,6 +16,7 @@
 //! | `store_faults` | the object store answers, and badly |
 //! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
+//! | `three_brokers` | one broker of three, or two |
 //! | `lost_log` | the topic itself |
 //! | `rebuild` | the whole database, and the head of the topic |
 //!
@@ -42,6 +43,7 @@ mod relay_failover;
 mod rival_containers;
 mod service_kills;
 mod store_faults;
+mod three_brokers;
 
 /// Everything here needs services as processes of their own.
 pub(crate) const RUNS_ON_NATIVE: bool = true;

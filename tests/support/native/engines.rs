@@ -42,6 +42,14 @@ impl Engines {
         Self::prepare_at(kafka, None, postgres, None)
     }
 
+    /// Engines of a test's own with three brokers.
+    pub async fn cluster(kafka: &[&str]) -> Self {
+        let mut engines = Self::prepare(&[], &[]);
+        engines.kafka = Kafka::prepare_cluster(&engines.folder.path().join("kafka"), kafka);
+        engines.start().await;
+        engines
+    }
+
     /// The same, with one of them in a folder of the test's.
     pub fn prepare_at(
         kafka: &[&str],

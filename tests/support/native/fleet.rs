@@ -89,6 +89,7 @@ impl NativeStack {
             ("WAKELOG_TOPIC", name.clone()),
             ("WAKELOG_GROUP", name.clone()),
             ("WAKELOG_PARTITIONS", PARTITIONS.to_string()),
+            ("WAKELOG_REPLICATION", engines.kafka.count().to_string()),
             ("WAKELOG_S3_ENDPOINT", engines.s3.endpoint()),
             ("WAKELOG_S3_BUCKET", BUCKET.to_owned()),
             ("WAKELOG_S3_ACCESS_KEY", ACCESS_KEY.to_owned()),

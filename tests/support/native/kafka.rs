@@ -1,5 +1,6 @@
-//! A broker: started, killed, frozen; what its topics hold.
+//! A cluster of one or three brokers: started, killed, frozen, cut off one by one; what its topics hold.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,60 +10,217 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::types::RDKafkaErrorCode;
 
-use super::script;
-use super::server::ServerProcess;
+use super::broker::Broker;
+use super::links::{Link, Links};
 use crate::support::PATIENCE;
 use crate::support::process::free_port;
 
-/// One broker, KRaft, in a folder.
+/// Brokers of a cluster that may lose one.
+pub const CLUSTER: usize = 3;
+
+/// All brokers of a cluster must have the same one.
+const CLUSTER_ID: &str = "d2FrZWxvZy10ZXN0cy0wMA";
+
+/// Memory of each broker of a cluster.
+const HEAP_MB: &str = "512";
+
+/// A cluster, in a folder.
 pub struct Kafka {
-    folder: PathBuf,
-    port: u16,
-    controller_port: u16,
-    settings: Vec<String>,
-    process: ServerProcess,
+    brokers: Vec<Broker>,
+    between: Option<Between>,
+}
+
+/// What stands between the brokers of a cluster, and before each of them.
+struct Between {
+    links: Links,
+    /// Where clients find each broker.
+    client_ports: Vec<u16>,
 }
 
 impl Kafka {
-    /// A broker that is not started yet. `settings` are lines of its configuration.
+    /// A broker that is not started yet, and is all there is. `settings` are lines of its configuration.
     pub fn prepare(folder: PathBuf, settings: &[&str]) -> Self {
         Self {
-            process: ServerProcess::new("kafka", folder.with_extension("log")),
-            folder,
-            port: free_port(),
-            controller_port: free_port(),
-            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+            brokers: vec![Broker::prepare(folder, settings)],
+            between: None,
         }
     }
 
-    /// Starts it and waits until it answers.
+    /// Three brokers that are not started yet: a record is acknowledged once two of them have it. Each finds the others, and
+    /// clients find each, through links of their own.
+    pub fn prepare_cluster(folder: &std::path::Path, settings: &[&str]) -> Self {
+        let mut brokers: Vec<Broker> = (1..=CLUSTER)
+            .map(|number| Broker::prepare(folder.join(format!("broker-{number}")), settings))
+            .collect();
+        let client_ports: Vec<u16> = brokers.iter().map(|_| free_port()).collect();
+        let mut ends = Vec::new();
+        for (number, broker) in brokers.iter().enumerate() {
+            ends.push((loopback(1, 1, client_ports[number]), loopback(0, 1, broker.port)));
+        }
+        for (from, _) in brokers.iter().enumerate() {
+            for (to, broker) in brokers.iter().enumerate().filter(|(to, _)| *to != from) {
+                for port in [broker.internal_port, broker.controller_port] {
+                    ends.push((seen_from(from, to, port), loopback(0, 1, port)));
+                }
+            }
+        }
+        let voters: Vec<String> = brokers
+            .iter()
+            .enumerate()
+            .map(|(number, broker)| format!("{}@{}:{}", number + 1, name(number), broker.controller_port))
+            .collect();
+        for (number, broker) in brokers.iter_mut().enumerate() {
+            let settings = settings_of(number, broker, client_ports[number], &voters.join(","));
+            let hosts = broker.folder().with_extension("hosts");
+            std::fs::create_dir_all(folder).expect("a folder");
+            std::fs::write(&hosts, hosts_of(number)).expect("a hosts file");
+            let variables = vec![
+                ("KAFKA_CLUSTER_ID", CLUSTER_ID.to_owned()),
+                ("KAFKA_HEAP_MB", HEAP_MB.to_owned()),
+                ("KAFKA_HOSTS_FILE", hosts.display().to_string()),
+            ];
+            broker.configure(settings, variables);
+        }
+        Self {
+            brokers,
+            between: Some(Between {
+                links: Links::serve(ends),
+                client_ports,
+            }),
+        }
+    }
+
+    /// Starts all brokers that do not run, and waits until they answer.
     pub fn start(&self) {
-        let mut command = script("kafka.sh");
-        command
-            .arg(&self.folder)
-            .args([self.port.to_string(), self.controller_port.to_string()])
-            .args(&self.settings);
-        self.process.start(command);
-        let deadline = Instant::now() + PATIENCE;
-        while !self.answers() {
-            self.process.assert_coming_up(deadline);
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let stopped: Vec<&Broker> = self
+            .brokers
+            .iter()
+            .filter(|broker| !broker.is_running())
+            .collect();
+        stopped.iter().for_each(|broker| broker.spawn());
+        stopped.iter().for_each(|broker| broker.wait());
     }
 
-    /// `kill -9`.
+    /// `kill -9` of all brokers.
     pub fn kill(&self) {
-        self.process.kill();
+        self.brokers.iter().for_each(Broker::kill);
     }
 
-    /// Whether its process is there; one that ended by itself is forgotten.
+    /// Whether all processes are there; one that ended by itself is forgotten.
     pub fn is_running(&self) -> bool {
-        self.process.is_running()
+        self.brokers.iter().all(Broker::is_running)
+    }
+
+    /// How many brokers there are.
+    pub fn count(&self) -> usize {
+        self.brokers.len()
+    }
+
+    /// One of them, from 0; its id in the cluster is one more.
+    pub fn broker(&self, number: usize) -> &Broker {
+        &self.brokers[number]
+    }
+
+    /// The link from clients to a broker of a cluster.
+    pub fn to_clients(&self, number: usize) -> &Link {
+        self.between().links.get(number)
+    }
+
+    /// The links between a broker of a cluster and the other ones, both ways.
+    pub fn to_others(&self, number: usize) -> Vec<&Link> {
+        let links = &self.between().links;
+        let pairs = (0..CLUSTER).flat_map(|from| (0..CLUSTER).map(move |to| (from, to)));
+        let pairs = pairs.filter(|(from, to)| from != to);
+        pairs
+            .enumerate()
+            .filter(|(_, (from, to))| *from == number || *to == number)
+            .flat_map(|(pair, _)| [2 * pair, 2 * pair + 1])
+            .map(|link| links.get(CLUSTER + link))
+            .collect()
+    }
+
+    fn between(&self) -> &Between {
+        self.between.as_ref().expect("a cluster")
     }
 
     /// Where clients find it.
     pub fn brokers(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        let ports: Vec<u16> = match &self.between {
+            None => self.brokers.iter().map(|broker| broker.port).collect(),
+            Some(between) => between.client_ports.clone(),
+        };
+        let addresses = ports.iter().enumerate().map(|(number, port)| match self.between {
+            None => format!("127.0.0.1:{port}"),
+            Some(_) => loopback(1, 1, ports[number]).to_string(),
+        });
+        addresses.collect::<Vec<_>>().join(",")
+    }
+
+    /// The broker that leads a partition, from 0, as broker `asked` sees it: one that is cut off goes on believing in itself.
+    pub fn leader(&self, topic: &str, partition: i32, asked: usize) -> usize {
+        let mut config = ClientConfig::new();
+        config.set(
+            "bootstrap.servers",
+            format!("127.0.0.1:{}", self.brokers[asked].port),
+        );
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // A new client knows no other broker than this one.
+            let consumer: BaseConsumer = config.create().expect("a client");
+            let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(5));
+            let leader = metadata.ok().and_then(|metadata| {
+                let topic = metadata.topics().first()?;
+                let partition = topic.partitions().iter().find(|found| found.id() == partition)?;
+                usize::try_from(partition.leader()).ok()?.checked_sub(1)
+            });
+            if let Some(leader) = leader {
+                return leader;
+            }
+            assert!(Instant::now() < deadline, "partition {partition} has no leader");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The leader and the replicas in sync of each partition, as each broker that answers sees them.
+    pub fn views(&self, topic: &str) -> String {
+        let view = |broker: &Broker| {
+            let mut config = ClientConfig::new();
+            config.set("bootstrap.servers", format!("127.0.0.1:{}", broker.port));
+            let consumer: BaseConsumer = config.create().expect("a client");
+            match consumer.fetch_metadata(Some(topic), Duration::from_secs(5)) {
+                Err(error) => format!("{error}\n"),
+                Ok(metadata) => {
+                    let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+                    let each = partitions.map(|found| {
+                        format!("{}: leader {} of {:?}; ", found.id(), found.leader(), found.isr())
+                    });
+                    format!(
+                        "asked {}: {}\n",
+                        metadata.orig_broker_id(),
+                        each.collect::<String>()
+                    )
+                }
+            }
+        };
+        self.brokers.iter().map(view).collect()
+    }
+
+    /// Waits until all replicas of all partitions are in sync.
+    pub fn wait_in_sync(&self, topic: &str) {
+        let consumer: BaseConsumer = self.config().create().expect("a client");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(5));
+            let in_sync = metadata.is_ok_and(|metadata| {
+                let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+                partitions.all(|partition| partition.isr().len() == self.count())
+            });
+            if in_sync {
+                return;
+            }
+            assert!(Instant::now() < deadline, "replicas of {topic} stay behind");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Its administration.
@@ -78,7 +236,7 @@ impl Kafka {
 
     /// The same with these settings.
     pub async fn create_topic_with(&self, topic: &str, partitions: i32, settings: &[(&str, &str)]) {
-        let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1))
+        let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(self.count() as i32))
             .set("message.timestamp.type", "LogAppendTime");
         for (name, value) in settings {
             new = new.set(name, value);
@@ -115,17 +273,59 @@ impl Kafka {
         marks.expect("watermarks")
     }
 
-    fn answers(&self) -> bool {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", format!("127.0.0.1:{}", self.port));
-        config.set_log_level(rdkafka::config::RDKafkaLogLevel::Emerg);
-        let consumer: BaseConsumer = config.create().expect("a client");
-        consumer.fetch_metadata(None, Duration::from_millis(500)).is_ok()
-    }
-
     fn config(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", self.brokers());
         config
     }
+}
+
+/// What a node is called by the others.
+fn name(number: usize) -> String {
+    format!("node-{}", number + 1)
+}
+
+fn loopback(third: u8, fourth: u8, port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(127, 0, third, fourth), port))
+}
+
+/// Where broker `from` finds broker `to`: an address that nobody else uses.
+fn seen_from(from: usize, to: usize, port: u16) -> SocketAddr {
+    loopback(10 + from as u8, 10 + to as u8, port)
+}
+
+/// Where broker `number` finds each broker.
+fn hosts_of(number: usize) -> String {
+    let lines = (0..CLUSTER).map(|to| match to == number {
+        true => format!("127.0.0.1 {}\n", name(to)),
+        false => format!("{} {}\n", seen_from(number, to, 0).ip(), name(to)),
+    });
+    format!("127.0.0.1 localhost\n{}", lines.collect::<String>())
+}
+
+fn settings_of(number: usize, broker: &Broker, client_port: u16, voters: &str) -> Vec<String> {
+    let (port, internal, controller) = (broker.port, broker.internal_port, broker.controller_port);
+    let client = loopback(1, 1, client_port);
+    vec![
+        format!("node.id={}", number + 1),
+        format!("controller.quorum.voters={voters}"),
+        format!(
+            "listeners=PLAINTEXT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}"
+        ),
+        format!(
+            "advertised.listeners=PLAINTEXT://{client},INTERNAL://{}:{internal}",
+            name(number)
+        ),
+        "inter.broker.listener.name=INTERNAL".to_owned(),
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT"
+            .to_owned(),
+        "default.replication.factor=3".to_owned(),
+        "min.insync.replicas=2".to_owned(),
+        "offsets.topic.replication.factor=3".to_owned(),
+        "transaction.state.log.replication.factor=3".to_owned(),
+        "transaction.state.log.min.isr=2".to_owned(),
+        "share.coordinator.state.topic.replication.factor=3".to_owned(),
+        "share.coordinator.state.topic.min.isr=2".to_owned(),
+        "unclean.leader.election.enable=false".to_owned(),
+    ]
 }

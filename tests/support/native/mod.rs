@@ -3,7 +3,9 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`engines`] | one set of engines for a test binary, or a set of a test's own that it may mistreat |
-//! | [`kafka`] | a broker: started, killed, frozen; what its topics hold |
+//! | [`kafka`] | a cluster of one or three brokers: started, killed, frozen, cut off one by one; what its topics hold |
+//! | [`broker`] | one broker: its addresses, its settings, its process |
+//! | [`links`] | links between processes that can be cut |
 //! | [`postgres`] | a server: started, killed; databases |
 //! | [`s3`] | an S3 server: started, killed, frozen; what its bucket holds |
 //! | [`s3_proxy`] | a proxy before the S3 server: slow, refusing, losing answers, cutting bodies |
@@ -11,9 +13,11 @@
 //! | [`stall`] | a proxy before the database that goes silent in the middle of a statement's rows |
 //! | [`fleet`] | the services: several of each, started, killed, frozen one by one |
 
+pub mod broker;
 pub mod engines;
 pub mod fleet;
 pub mod kafka;
+pub mod links;
 pub mod postgres;
 pub mod s3;
 pub mod s3_proxy;
