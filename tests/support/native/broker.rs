@@ -5,11 +5,15 @@ use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::metadata::Metadata;
 
 use super::script;
 use super::server::ServerProcess;
 use crate::support::PATIENCE;
 use crate::support::process::{free_port, signal};
+
+/// How often a broker is asked until the answer is its own.
+const TRIES: u32 = 10;
 
 /// One broker, KRaft, in a folder.
 pub struct Broker {
@@ -93,6 +97,25 @@ impl Broker {
     /// Whether its process is there; one that ended by itself is forgotten.
     pub fn is_running(&self) -> bool {
         self.process.is_running()
+    }
+
+    /// What it, and no other one, knows of a topic; `None` if it does not say. `number` is its place in the cluster.
+    pub(super) fn metadata(&self, number: usize, topic: &str) -> Option<Metadata> {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", format!("127.0.0.1:{}", self.port));
+        config.set_log_level(rdkafka::config::RDKafkaLogLevel::Emerg);
+        for _ in 0..TRIES {
+            // A client asks whichever broker it has found by then.
+            let consumer: BaseConsumer = config.create().expect("a client");
+            let metadata = consumer
+                .fetch_metadata(Some(topic), Duration::from_secs(2))
+                .ok()?;
+            let answered = metadata.orig_broker_id();
+            if answered == -1 || usize::try_from(answered) == Ok(number + 1) {
+                return Some(metadata);
+            }
+        }
+        None
     }
 
     fn answers(&self) -> bool {

@@ -18,6 +18,12 @@ use crate::support::process::free_port;
 /// Brokers of a cluster that may lose one.
 pub const CLUSTER: usize = 3;
 
+/// Where groups keep their offsets. The leader of a group's partition coordinates it.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// Its partitions, as `kafka.sh` sets them.
+const OFFSETS_PARTITIONS: i32 = 8;
+
 /// All brokers of a cluster must have the same one.
 const CLUSTER_ID: &str = "d2FrZWxvZy10ZXN0cy0wMA";
 
@@ -158,17 +164,10 @@ impl Kafka {
 
     /// The broker that leads a partition, from 0, as broker `asked` sees it: one that is cut off goes on believing in itself.
     pub fn leader(&self, topic: &str, partition: i32, asked: usize) -> usize {
-        let mut config = ClientConfig::new();
-        config.set(
-            "bootstrap.servers",
-            format!("127.0.0.1:{}", self.brokers[asked].port),
-        );
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // A new client knows no other broker than this one.
-            let consumer: BaseConsumer = config.create().expect("a client");
-            let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(5));
-            let leader = metadata.ok().and_then(|metadata| {
+            let metadata = self.brokers[asked].metadata(asked, topic);
+            let leader = metadata.and_then(|metadata| {
                 let topic = metadata.topics().first()?;
                 let partition = topic.partitions().iter().find(|found| found.id() == partition)?;
                 usize::try_from(partition.leader()).ok()?.checked_sub(1)
@@ -181,43 +180,43 @@ impl Kafka {
         }
     }
 
-    /// The leader and the replicas in sync of each partition, as each broker that answers sees them.
-    pub fn views(&self, topic: &str) -> String {
-        let view = |broker: &Broker| {
-            let mut config = ClientConfig::new();
-            config.set("bootstrap.servers", format!("127.0.0.1:{}", broker.port));
-            let consumer: BaseConsumer = config.create().expect("a client");
-            match consumer.fetch_metadata(Some(topic), Duration::from_secs(5)) {
-                Err(error) => format!("{error}\n"),
-                Ok(metadata) => {
-                    let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
-                    let each = partitions.map(|found| {
-                        format!("{}: leader {} of {:?}; ", found.id(), found.leader(), found.isr())
-                    });
-                    format!(
-                        "asked {}: {}\n",
-                        metadata.orig_broker_id(),
-                        each.collect::<String>()
-                    )
-                }
-            }
-        };
-        self.brokers.iter().map(view).collect()
+    /// The broker that coordinates a group, as broker `asked` sees it.
+    pub fn coordinator(&self, group: &str, asked: usize) -> usize {
+        // As brokers do it: the hash of a Java string.
+        let hash = group.encode_utf16().fold(0_i32, |hash, unit| {
+            hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+        });
+        self.leader(OFFSETS_TOPIC, (hash & i32::MAX) % OFFSETS_PARTITIONS, asked)
     }
 
-    /// Waits until all replicas of all partitions are in sync.
-    pub fn wait_in_sync(&self, topic: &str) {
+    /// The leader and the replicas in sync of each partition, as each broker sees them.
+    pub fn views(&self, topic: &str) -> String {
+        let view = |(number, broker): (usize, &Broker)| {
+            let Some(metadata) = broker.metadata(number, topic) else {
+                return format!("broker {number}: no answer\n");
+            };
+            let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+            let each = partitions
+                .map(|found| format!("{}: leader {} of {:?}; ", found.id(), found.leader(), found.isr()));
+            format!("broker {number}: {}\n", each.collect::<String>())
+        };
+        self.brokers.iter().enumerate().map(view).collect()
+    }
+
+    /// Whether all replicas of all partitions are in sync.
+    pub fn is_in_sync(&self, topic: &str) -> bool {
         let consumer: BaseConsumer = self.config().create().expect("a client");
+        let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(5));
+        metadata.is_ok_and(|metadata| {
+            let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+            partitions.all(|partition| partition.isr().len() == self.count())
+        })
+    }
+
+    /// Waits until they are.
+    pub fn wait_in_sync(&self, topic: &str) {
         let deadline = Instant::now() + PATIENCE;
-        loop {
-            let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(5));
-            let in_sync = metadata.is_ok_and(|metadata| {
-                let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
-                partitions.all(|partition| partition.isr().len() == self.count())
-            });
-            if in_sync {
-                return;
-            }
+        while !self.is_in_sync(topic) {
             assert!(Instant::now() < deadline, "replicas of {topic} stay behind");
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -305,16 +304,16 @@ fn hosts_of(number: usize) -> String {
 
 fn settings_of(number: usize, broker: &Broker, client_port: u16, voters: &str) -> Vec<String> {
     let (port, internal, controller) = (broker.port, broker.internal_port, broker.controller_port);
-    let client = loopback(1, 1, client_port);
+    let (client, own) = (loopback(1, 1, client_port), name(number));
     vec![
         format!("node.id={}", number + 1),
         format!("controller.quorum.voters={voters}"),
         format!(
             "listeners=PLAINTEXT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}"
         ),
+        // The controller's as well: followers find the leader of the quorum by it, past its place among the voters.
         format!(
-            "advertised.listeners=PLAINTEXT://{client},INTERNAL://{}:{internal}",
-            name(number)
+            "advertised.listeners=PLAINTEXT://{client},INTERNAL://{own}:{internal},CONTROLLER://{own}:{controller}"
         ),
         "inter.broker.listener.name=INTERNAL".to_owned(),
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT"
