@@ -91,7 +91,8 @@ async fn another_leads(kafka: &Kafka, topic: &str, partition: i32, before: usize
     while kafka.leader(topic, partition, asked) == before {
         assert!(
             Instant::now() < deadline,
-            "nobody takes partition {partition} over"
+            "nobody takes partition {partition} over\n{}",
+            kafka.views(topic)
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
