@@ -25,6 +25,11 @@ pub(crate) enum CommitOutcome {
         /// The epoch that holds the partition now.
         current: i64,
     },
+    /// The store has less than was committed before this batch.
+    WentBack {
+        /// What it had, and what it has.
+        detail: String,
+    },
     /// The row says what no interleaving of commits and claims can make it say.
     Impossible {
         /// What it says.
@@ -35,8 +40,8 @@ pub(crate) enum CommitOutcome {
 /// Decides what the progress row, read after the unanswered COMMIT, proves.
 pub(crate) fn commit_outcome(sent: SentCommit, progress: Option<&Progress>) -> CommitOutcome {
     let Some(progress) = progress else {
-        return CommitOutcome::Impossible {
-            detail: "the progress row is gone".to_owned(),
+        return CommitOutcome::WentBack {
+            detail: format!("epoch {} was claimed, the store has no progress", sent.epoch),
         };
     };
     if progress.epoch > sent.epoch {
@@ -45,14 +50,24 @@ pub(crate) fn commit_outcome(sent: SentCommit, progress: Option<&Progress>) -> C
         };
     }
     if progress.epoch < sent.epoch {
-        let detail = format!("the epoch went back from {} to {}", sent.epoch, progress.epoch);
-        return CommitOutcome::Impossible { detail };
+        let detail = format!(
+            "epoch {} was claimed, the store has {}",
+            sent.epoch, progress.epoch
+        );
+        return CommitOutcome::WentBack { detail };
     }
     if progress.next_offset == sent.to {
         return CommitOutcome::Ours;
     }
     if progress.next_offset == sent.from {
         return CommitOutcome::NotApplied;
+    }
+    if progress.next_offset < sent.from {
+        let detail = format!(
+            "{} was committed as the next offset, the store has {}",
+            sent.from, progress.next_offset
+        );
+        return CommitOutcome::WentBack { detail };
     }
     let detail = format!(
         "the offset is {} in our own epoch, neither {} nor {}",

@@ -70,6 +70,13 @@ pub enum Error {
         /// The partition.
         partition: i32,
     },
+    /// The database has less than it had confirmed: it was replaced by a copy that was behind, or does not wait for its disk. The
+    /// same replay goes on from what it has.
+    #[error("the database has lost commits that it had confirmed: {detail}")]
+    LostCommits {
+        /// What it had, and what it has.
+        detail: String,
+    },
     /// A replay was interrupted. What it did is kept: the same one goes on.
     #[error("interrupted")]
     Interrupted,

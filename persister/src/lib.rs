@@ -11,6 +11,7 @@
 //! | `batch` | one batch: one transaction |
 //! | [`options`] | how it is set up |
 //! | [`status`] | what each partition is doing |
+//! | `lost_commits` | noticing a database that has less than it confirmed |
 //! | `lag`, `telemetry`, `pauses` | measuring, counting, waiting |
 //!
 //! What decides is pure and knows no store and no log:
@@ -49,6 +50,7 @@ mod effects;
 mod error;
 mod lag;
 mod log_fits;
+mod lost_commits;
 mod member;
 pub mod options;
 mod owner;

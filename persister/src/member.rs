@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wakelog_stream::{ConsumerEvent, Error as StreamError, GroupConsumer, PartitionRecords};
 
 use crate::assignments::Assignments;
+use crate::lost_commits::look_for_lost_commits;
 use crate::owner::{Owner, all_ended};
 use crate::shared::Shared;
 use crate::status::PartitionState;
@@ -137,6 +138,7 @@ impl Member {
         self.shared
             .status
             .set_partition(partition, PartitionState::Starting { epoch, next_offset });
+        tokio::spawn(look_for_lost_commits(self.shared.clone(), partition, next_offset));
         let (shared, committing) = (self.shared.clone(), self.committing.clone());
         let worker = Worker::new(shared, partition, &claim, committing, lease.stop);
         let ended = lease.ended.drop_guard();
@@ -151,6 +153,7 @@ impl Member {
         match ended {
             Ok(WorkerEnd::Revoked) => {}
             Ok(WorkerEnd::Fenced) => self.consumer.rejoin("another process has claimed a partition"),
+            Ok(WorkerEnd::StoreWentBack) => self.consumer.rejoin("the database has lost commits"),
             Ok(WorkerEnd::Unclaimed) => self
                 .consumer
                 .rejoin("records came for a partition without a claim"),

@@ -36,6 +36,11 @@ pub(crate) fn fenced() {
     counter!("wakelog_persister_fenced_total").increment(1);
 }
 
+/// Counts a database that was found to have less of a partition than it had confirmed.
+pub(crate) fn store_went_back() {
+    counter!("wakelog_persister_lost_commits_total").increment(1);
+}
+
 /// Counts leaving the group in order to join it again.
 pub(crate) fn rejoined() {
     counter!("wakelog_persister_rejoins_total").increment(1);

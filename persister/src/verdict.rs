@@ -14,6 +14,11 @@ pub(crate) enum Verdict {
     ReadProgress,
     /// Another process has the partition: leave the group.
     Fenced,
+    /// The store has less than this process has committed: leave the group, and fold again from what the store has.
+    WentBack {
+        /// What it had, and what it has.
+        detail: String,
+    },
     /// Fold nothing more of this partition.
     Stop(StopReason),
     /// The service dies. Tests only.
@@ -25,8 +30,16 @@ pub(crate) enum Verdict {
 pub(crate) fn verdict(error: &BatchError, commit_in_doubt: bool) -> Verdict {
     match error {
         BatchError::CommitUnknown { .. } => Verdict::ReadProgress,
+        BatchError::Store(StoreError::Fenced { held, current, .. }) if current < held => Verdict::WentBack {
+            detail: format!("epoch {held} was claimed, the store has {current}"),
+        },
         BatchError::Store(StoreError::Fenced { .. }) => Verdict::Fenced,
         BatchError::Store(StoreError::OffsetMismatch { .. }) if commit_in_doubt => Verdict::ReadProgress,
+        BatchError::Store(StoreError::OffsetMismatch { held, current, .. }) if current < held => {
+            Verdict::WentBack {
+                detail: format!("{held} was committed as the next offset, the store has {current}"),
+            }
+        }
         BatchError::Store(
             StoreError::OffsetMismatch { .. } | StoreError::OutOfRange { .. } | StoreError::Bug(_),
         )

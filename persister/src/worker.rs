@@ -31,6 +31,8 @@ pub(crate) enum WorkerEnd {
     Revoked,
     /// Another process has claimed the partition.
     Fenced,
+    /// The store has lost commits: what it lacks has to be folded again.
+    StoreWentBack,
     /// Records came for a partition that nothing here has a claim on.
     Unclaimed,
     /// The service dies here. Tests only.
@@ -262,6 +264,7 @@ impl Worker {
                     }
                 }
                 Verdict::Fenced => return Err(self.fenced()),
+                Verdict::WentBack { detail } => return Err(self.store_went_back(&detail)),
                 Verdict::Stop(reason) => return Err(FoldEnd::Stop(reason)),
                 Verdict::Die => return Err(FoldEnd::Worker(WorkerEnd::Died)),
             }
@@ -294,6 +297,7 @@ impl Worker {
                     );
                     Err(self.fenced())
                 }
+                CommitOutcome::WentBack { detail } => Err(self.store_went_back(&detail)),
                 CommitOutcome::Impossible { detail } => Err(FoldEnd::Stop(StopReason::Bug { detail })),
             };
         }
@@ -311,6 +315,17 @@ impl Worker {
             "another process has claimed the partition"
         );
         FoldEnd::Worker(WorkerEnd::Fenced)
+    }
+
+    /// Nothing is lost by it as long as the log has what has to be folded again; who claims the partition next looks.
+    fn store_went_back(&self, detail: &str) -> FoldEnd {
+        telemetry::store_went_back();
+        tracing::error!(
+            partition = self.partition,
+            detail,
+            "the database has lost commits that it had confirmed, folding again from what it has"
+        );
+        FoldEnd::Worker(WorkerEnd::StoreWentBack)
     }
 
     /// Says that the batch waits, and waits. Ends early only if the partition is given back.

@@ -100,6 +100,15 @@ pub(crate) fn metadata(options: &Options) -> Result<ClientConfig, Error> {
     finish(base(options), options)
 }
 
+/// For asking how far the group has come. It never joins.
+pub(crate) fn group_lookup(options: &Options) -> Result<ClientConfig, Error> {
+    let mut config = base(options);
+    config
+        .set("group.id", &options.group)
+        .set("enable.auto.commit", "false");
+    finish(config, options)
+}
+
 /// For the group consumer.
 pub(crate) fn group_consumer(options: &Options) -> Result<ClientConfig, Error> {
     let session_timeout = options.session_timeout;

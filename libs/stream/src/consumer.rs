@@ -125,8 +125,8 @@ impl GroupConsumer {
         Ok((GroupConsumer { control, ended }, receiver))
     }
 
-    /// Tells the brokers how far this group has come. A courtesy for lag tools: it is sent now and then, and never
-    /// read back.
+    /// Tells the brokers how far this group has come. A courtesy for lag tools: it is sent now and then, and nobody starts
+    /// from it.
     pub fn committed(&self, partition: i32, next_offset: i64) {
         locked(&self.control.commits).insert(partition, next_offset);
     }

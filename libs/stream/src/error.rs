@@ -152,6 +152,17 @@ impl Error {
         }
     }
 
+    /// True if the broker that was asked does not lead the partition: the client's metadata is old.
+    pub(crate) fn is_about_the_leader(&self) -> bool {
+        let Error::Kafka { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.rdkafka_error_code(),
+            Some(RDKafkaErrorCode::NotLeaderForPartition | RDKafkaErrorCode::LeaderNotAvailable)
+        )
+    }
+
     /// Whether a broker client could not reach any broker.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Error::Unreachable { .. })

@@ -1,6 +1,6 @@
 //! Watermarks and replays, without a consumer group.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -13,6 +13,7 @@ use crate::context::QuietContext;
 use crate::error::Error;
 use crate::options::Options;
 use crate::record::{Budget, Record};
+use crate::retry::{RetryPolicy, retry};
 
 /// How many requests of one reader are under way at a time; each has a thread while it is.
 const CONCURRENT_REQUESTS: usize = 32;
@@ -23,6 +24,9 @@ const RANGE_BYTES: usize = 8 << 20;
 
 /// How long one poll of a range may wait.
 const POLL: Duration = Duration::from_millis(100);
+
+/// How long the leader of a partition is looked for. Well below what a partition owner may take in a rebalance.
+const LEADER_WAIT: Duration = Duration::from_secs(2);
 
 /// How often a range looks whether its reader has made room.
 const ROOM_CHECK: Duration = Duration::from_millis(2);
@@ -44,6 +48,9 @@ pub struct LogReader {
 
 struct Shared {
     metadata: Arc<BaseConsumer<QuietContext>>,
+    /// Made once it is asked for.
+    group_lookup: Arc<Mutex<Option<BaseConsumer<QuietContext>>>>,
+    group_config: ClientConfig,
     range_config: ClientConfig,
     topic: String,
     request_timeout: Duration,
@@ -58,6 +65,8 @@ impl LogReader {
             .map_err(|error| Error::from_kafka("create reader", error))?;
         let shared = Shared {
             metadata: Arc::new(metadata),
+            group_lookup: Arc::default(),
+            group_config: config::group_lookup(options)?,
             range_config: config::range_consumer(options)?,
             topic: options.topic.clone(),
             request_timeout: options.request_timeout,
@@ -68,13 +77,23 @@ impl LogReader {
         })
     }
 
-    /// Where a partition begins and ends, asked from its leader.
+    /// Where a partition begins and ends, asked from its leader. A leader that has just changed, or that this client does not
+    /// know yet because the partition is new, is asked for again, for a short while.
     pub async fn watermarks(&self, partition: i32) -> Result<Watermarks, Error> {
-        let shared = Arc::clone(&self.shared);
-        self.request("fetch watermarks", move || {
-            watermarks(&shared.metadata, &shared.topic, partition, shared.request_timeout)
-        })
-        .await
+        let ask = || {
+            let shared = Arc::clone(&self.shared);
+            self.request("fetch watermarks", move || {
+                let (client, topic, bound) = (&shared.metadata, &shared.topic, shared.request_timeout);
+                let found = watermarks(client, topic, partition, bound);
+                if matches!(found, Err(Error::NoPartition { .. })) {
+                    // What the client knows may be older than the partition.
+                    partition_count(client, topic, bound)?;
+                    return watermarks(client, topic, partition, bound);
+                }
+                found
+            })
+        };
+        retry(RetryPolicy::within(LEADER_WAIT), Error::is_about_the_leader, ask).await
     }
 
     /// How many partitions the topic has now.
@@ -82,6 +101,23 @@ impl LogReader {
         let shared = Arc::clone(&self.shared);
         self.request("fetch metadata", move || {
             partition_count(&shared.metadata, &shared.topic, shared.request_timeout)
+        })
+        .await
+    }
+
+    /// The offset that the group has committed of a partition, with [`GroupConsumer::committed`]; `None` if it has none. It
+    /// may be behind what the group's members have done, and the brokers forget it some time after the last member has left.
+    ///
+    /// [`GroupConsumer::committed`]: crate::GroupConsumer::committed
+    pub async fn committed(&self, partition: i32) -> Result<Option<i64>, Error> {
+        let shared = Arc::clone(&self.shared);
+        self.request("fetch the committed offset", move || {
+            let mut client = shared.group_lookup.lock().unwrap_or_else(PoisonError::into_inner);
+            let client = match &mut *client {
+                Some(client) => client,
+                none => none.insert(group_lookup(&shared.group_config)?),
+            };
+            committed(client, &shared.topic, partition, shared.request_timeout)
         })
         .await
     }
@@ -173,6 +209,31 @@ pub(crate) fn watermarks<C: rdkafka::consumer::ConsumerContext>(
             _ => Error::from_kafka("fetch watermarks", error),
         }),
     }
+}
+
+fn group_lookup(config: &ClientConfig) -> Result<BaseConsumer<QuietContext>, Error> {
+    config
+        .create_with_context(QuietContext)
+        .map_err(|error| Error::from_kafka("create group client", error))
+}
+
+fn committed(
+    client: &BaseConsumer<QuietContext>,
+    topic: &str,
+    partition: i32,
+    bound: Duration,
+) -> Result<Option<i64>, Error> {
+    while client.poll(Duration::ZERO).is_some() {}
+    let mut asked = TopicPartitionList::with_capacity(1);
+    asked.add_partition(topic, partition);
+    let answer = client
+        .committed_offsets(asked, bound)
+        .map_err(|error| Error::from_kafka("fetch the committed offset", error))?;
+    let found = answer.find_partition(topic, partition);
+    Ok(found.and_then(|found| match found.offset() {
+        Offset::Offset(offset) => Some(offset),
+        _ => None,
+    }))
 }
 
 fn partition_count(

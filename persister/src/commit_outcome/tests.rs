@@ -33,10 +33,23 @@ fn a_higher_epoch_is_a_fence_whatever_the_offset() {
 
 #[test]
 fn what_cannot_be_is_not_explained_away() {
-    for impossible in [read(3, 15), read(3, 21), read(2, 20), commit_outcome(SENT, None)] {
+    for impossible in [read(3, 15), read(3, 21)] {
         assert!(
             matches!(impossible, CommitOutcome::Impossible { .. }),
             "{impossible:?}"
         );
+    }
+}
+
+#[test]
+fn exactly_once_fold_a_store_that_lost_commits_is_seen() {
+    for lost in [
+        read(3, 9),
+        read(3, 0),
+        read(2, 10),
+        read(2, 20),
+        commit_outcome(SENT, None),
+    ] {
+        assert!(matches!(lost, CommitOutcome::WentBack { .. }), "{lost:?}");
     }
 }

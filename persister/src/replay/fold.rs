@@ -157,11 +157,13 @@ impl FoldTask {
                         Ok(CommitOutcome::Ours) => return Ok(()),
                         Ok(CommitOutcome::NotApplied) => {}
                         Ok(CommitOutcome::Fenced { .. }) => return Err(Error::OtherOwner { partition }),
+                        Ok(CommitOutcome::WentBack { detail }) => return Err(Error::LostCommits { detail }),
                         Ok(CommitOutcome::Impossible { detail }) => return Err(Error::Bug { detail }),
                         Err(error) => tracing::warn!(partition, %error, "reading progress failed"),
                     }
                 }
                 Verdict::Fenced => return Err(Error::OtherOwner { partition }),
+                Verdict::WentBack { detail } => return Err(Error::LostCommits { detail }),
                 Verdict::Stop(reason) => return Err(Error::Stopped { partition, reason }),
                 Verdict::Die => return Err(Error::Failpoint),
             }

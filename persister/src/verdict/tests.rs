@@ -77,3 +77,26 @@ fn a_fence_ends_it() {
     assert_eq!(of(fenced(), false), Verdict::Fenced);
     assert_eq!(of(fenced(), true), Verdict::Fenced);
 }
+
+#[test]
+fn exactly_once_fold_a_store_that_lost_commits_is_seen() {
+    let behind = || StoreError::OffsetMismatch {
+        topic: "t".to_owned(),
+        partition: 0,
+        held: 2,
+        current: 1,
+    };
+    assert!(matches!(of(behind(), false), Verdict::WentBack { .. }));
+    assert_eq!(
+        of(behind(), true),
+        Verdict::ReadProgress,
+        "progress tells as well"
+    );
+    let unclaimed = StoreError::Fenced {
+        topic: "t".to_owned(),
+        partition: 0,
+        held: 2,
+        current: 1,
+    };
+    assert!(matches!(of(unclaimed, false), Verdict::WentBack { .. }));
+}

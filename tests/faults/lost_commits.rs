@@ -1,0 +1,157 @@
+//! A database that loses commits that it had confirmed, as a standby that was behind does when it takes over, or a server that
+//! does not wait for its disk. The log has everything: it is noticed, and folded again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use sqlx::{Connection as _, PgConnection};
+use wakelog_proto::v1::AckLevel;
+
+use crate::engine_outages::RECOVERY;
+use crate::support::PATIENCE;
+use crate::support::load::{Load, Loaded};
+use crate::support::native::fleet::PARTITIONS;
+use crate::support::native::{Engines, Kind, NativeStack};
+use crate::support::process::signal;
+use crate::{bodies_are_right, ends_well};
+
+/// A server that confirms commits that only its memory has.
+const HASTY: [&str; 4] = [
+    "synchronous_commit=off",
+    "wal_buffers=64MB",
+    "bgwriter_lru_maxpages=0",
+    "checkpoint_timeout=1h",
+];
+
+/// Invariants exactly-once-fold, acked-is-durable: under the services' feet; the persister that holds the partition says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_once_fold_when_the_database_loses_confirmed_commits() {
+    let (mut stack, load) = under_load().await;
+    let disk = UnwrittenLog::begin(&stack).await;
+    load.advance_within(100, "nothing is written any more", RECOVERY)
+        .await;
+    let young = a_session_that_is_lost(&stack).await;
+    disk.lose(&stack).await;
+    load.advance_within(100, "commits were lost", RECOVERY).await;
+    assert_noticed(&stack).await;
+    bodies_are_right(&stack, &[young], "a session that was opened in what was lost").await;
+    ends_well(&mut stack, load, "commits were lost").await;
+}
+
+/// The same while every service is gone as well: nobody remembers what was confirmed, but the group's offsets in the log do.
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_once_fold_when_commits_are_lost_and_every_service_with_them() {
+    let (mut stack, load) = under_load().await;
+    let disk = UnwrittenLog::begin(&stack).await;
+    let young = a_session_that_is_lost(&stack).await;
+    let deadline = Instant::now() + PATIENCE;
+    while offsets_of_the_group(&stack) <= disk.folded {
+        assert!(Instant::now() < deadline, "the group commits no offsets");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stack.kill_all();
+    disk.lose(&stack).await;
+    stack.up().await;
+    load.advance_within(100, "everything was started again", RECOVERY)
+        .await;
+    assert_noticed(&stack).await;
+    bodies_are_right(&stack, &[young], "a session that was opened in what was lost").await;
+    ends_well(&mut stack, load, "everything was started again").await;
+}
+
+async fn under_load() -> (NativeStack, Load) {
+    let engines = Engines::prepare(&[], &HASTY);
+    engines.start().await;
+    let mut stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    // The archiver's commits are lost as well.
+    stack.set("WAKELOG_ARCHIVE_VALVE_BYTES", "100000");
+    stack.up().await;
+    let connection = stack.connect().await;
+    let load = Load::start(&connection, "hasty", 1, 4, Duration::from_millis(5)).await;
+    load.advance(100, "before anything is lost").await;
+    (stack, load)
+}
+
+/// What a database holds in memory alone, from some moment on.
+struct UnwrittenLog {
+    writer: u32,
+    /// Records that were folded by that moment.
+    folded: i64,
+}
+
+impl UnwrittenLog {
+    /// From now on nothing is written to the disk.
+    async fn begin(stack: &NativeStack) -> Self {
+        let mut database = database(stack).await;
+        let writer: i32 =
+            sqlx::query_scalar("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+                .fetch_one(&mut database)
+                .await
+                .expect("the server has a process that writes its log");
+        let writer = u32::try_from(writer).expect("a process id");
+        signal("STOP", writer);
+        Self {
+            writer,
+            folded: folded(&mut database).await,
+        }
+    }
+
+    /// The server crashes, and comes back by itself with what the disk has.
+    async fn lose(self, stack: &NativeStack) {
+        let before = folded(&mut database(stack).await).await;
+        assert!(before > self.folded, "nothing was confirmed that could be lost");
+        signal("KILL", self.writer);
+    }
+}
+
+/// A session whose every row is lost, and all of it acknowledged.
+async fn a_session_that_is_lost(stack: &NativeStack) -> Loaded {
+    let connection = stack.connect().await;
+    let mut session = Loaded::open(&connection, "young", AckLevel::Store).await;
+    session.send_seeded(7, 40).await;
+    session.drain().await;
+    session
+}
+
+async fn assert_noticed(stack: &NativeStack) {
+    let lost = stack
+        .total(Kind::Persist, "wakelog_persister_lost_commits_total", "")
+        .await;
+    assert!(lost >= 1.0, "nobody noticed\n{}", stack.log());
+}
+
+async fn database(stack: &NativeStack) -> PgConnection {
+    PgConnection::connect(&stack.database_url())
+        .await
+        .expect("a connection")
+}
+
+async fn folded(database: &mut PgConnection) -> i64 {
+    sqlx::query_scalar("SELECT coalesce(sum(next_offset), 0)::bigint FROM stream_progress")
+        .fetch_one(database)
+        .await
+        .expect("the progress")
+}
+
+/// How far the group says that it has come, over all partitions.
+fn offsets_of_the_group(stack: &NativeStack) -> i64 {
+    let mut config = ClientConfig::new();
+    config
+        .set("bootstrap.servers", stack.brokers())
+        .set("group.id", stack.topic());
+    let consumer: BaseConsumer = config.create().expect("a client");
+    let mut asked = TopicPartitionList::new();
+    for partition in 0..PARTITIONS {
+        asked.add_partition(stack.topic(), partition);
+    }
+    let offsets = consumer
+        .committed_offsets(asked, Duration::from_secs(10))
+        .expect("the group's offsets");
+    let committed = offsets.elements().into_iter().map(|found| match found.offset() {
+        Offset::Offset(offset) => offset,
+        _ => 0,
+    });
+    committed.sum()
+}
