@@ -2,6 +2,8 @@
 # Measures Wakelog on a real Kafka, a real PostgreSQL and a real S3 server, started here on free loopback ports in a temporary
 # folder and stopped at the end whatever happens. Writes docs/bench.md and docs/bench/.
 # Usage: bench/run.sh [arguments of `wakelog bench`; default: all --out docs]
+# With BROKERS=3 the log is three brokers, each record on three and acknowledged by two at least:
+#   BROKERS=3 bench/run.sh commits --out docs/three-brokers
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -48,20 +50,38 @@ scripts/engines/install.sh >&2
 
 # PostgreSQL runs as another user, who has to get into the folder.
 chmod 711 "$DIR"
-kafka=$(free_port) controller=$(free_port) postgres=$(free_port) s3=$(free_port)
-scripts/engines/kafka.sh "$DIR/kafka" "$kafka" "$controller" >"$DIR/kafka.log" 2>&1 &
-engines+=($!)
+postgres=$(free_port) s3=$(free_port)
+readonly BROKERS="${BROKERS:-1}"
+brokers=() controllers=() voters="" addresses=""
+for ((n = 1; n <= BROKERS; n++)); do
+  brokers+=("$(free_port)") controllers+=("$(free_port)")
+  voters+="${voters:+,}$n@127.0.0.1:${controllers[-1]}"
+  addresses+="${addresses:+,}127.0.0.1:${brokers[-1]}"
+done
+cluster=()
+if [ "$BROKERS" -gt 1 ]; then
+  export KAFKA_CLUSTER_ID=d2FrZWxvZy1iZW5jaC0wMA
+  cluster=("controller.quorum.voters=$voters" "offsets.topic.replication.factor=$BROKERS" "default.replication.factor=$BROKERS"
+    min.insync.replicas=2)
+fi
+for ((n = 1; n <= BROKERS; n++)); do
+  scripts/engines/kafka.sh "$DIR/kafka-$n" "${brokers[n - 1]}" "${controllers[n - 1]}" "node.id=$n" "${cluster[@]}" \
+    >"$DIR/kafka-$n.log" 2>&1 &
+  engines+=($!)
+done
 scripts/engines/postgres.sh "$DIR/postgres" "$postgres" >"$DIR/postgres.log" 2>&1 &
 engines+=($!)
 # Keys of this server alone; in the environment, since a command line can be seen by others.
 secret=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 ROOT_ACCESS_KEY=bench ROOT_SECRET_KEY="$secret" scripts/engines/s3.sh "$DIR/s3" "$s3" wakelog >"$DIR/s3.log" 2>&1 &
 engines+=($!)
-wait_for kafka "$kafka" "${engines[0]}"
-wait_for postgres "$postgres" "${engines[1]}"
-wait_for s3 "$s3" "${engines[2]}"
+for ((n = 1; n <= BROKERS; n++)); do
+  wait_for "kafka-$n" "${brokers[n - 1]}" "${engines[n - 1]}"
+done
+wait_for postgres "$postgres" "${engines[BROKERS]}"
+wait_for s3 "$s3" "${engines[BROKERS + 1]}"
 
 if [ $# -eq 0 ]; then set -- all --out docs; fi
-WAKELOG_S3_SECRET_KEY="$secret" target/release/wakelog bench "$@" --brokers "127.0.0.1:$kafka" \
+WAKELOG_S3_SECRET_KEY="$secret" target/release/wakelog bench "$@" --brokers "$addresses" --replication "$BROKERS" \
   --database-url "postgres://wakelog@127.0.0.1:$postgres/postgres" \
   --s3-endpoint "http://127.0.0.1:$s3" --s3-bucket wakelog --s3-access-key bench

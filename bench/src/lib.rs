@@ -121,6 +121,7 @@ async fn machine(options: &Options, measures: &[Measure]) -> Result<Machine, Err
         processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         load_before: load,
         postgres,
+        replicas: options.replication,
         rounds: options.rounds,
         scale: options.scale,
         seed: options.seed,

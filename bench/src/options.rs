@@ -34,11 +34,13 @@ pub enum Measure {
     Valve,
     /// A replay of the topic into a new database, beside reading the same records.
     Replay,
+    /// How the rate of the fold grows with partitions and persisters.
+    Scale,
 }
 
 impl Measure {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Commits,
         Self::Unary,
         Self::Persist,
@@ -51,6 +53,7 @@ impl Measure {
         Self::History,
         Self::Valve,
         Self::Replay,
+        Self::Scale,
     ];
 
     /// Its name, as on the command line and in the results.
@@ -68,6 +71,7 @@ impl Measure {
             Self::History => "history",
             Self::Valve => "valve",
             Self::Replay => "replay",
+            Self::Scale => "scale",
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Pipeline<'a> {
     pub(crate) stage: &'a Stage,
     program: PathBuf,
     running: BTreeMap<Kind, Service>,
+    /// Several persisters at once, of the measure that is about that.
+    persisters: Vec<Service>,
     /// The most memory that each service has had, in bytes.
     peaks: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -41,6 +43,7 @@ impl<'a> Pipeline<'a> {
             stage,
             program: options.program.clone(),
             running: BTreeMap::new(),
+            persisters: Vec::new(),
             peaks: Mutex::default(),
         };
         for kind in [Kind::Persister, Kind::Ingest, Kind::Reconstructor] {
@@ -73,6 +76,44 @@ impl<'a> Pipeline<'a> {
             let peak = service.stop().await?;
             let mut peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
             let most = peaks.entry(kind.name()).or_default();
+            *most = (*most).max(peak.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Starts so many persisters, in place of the one.
+    pub(crate) async fn start_persisters(&mut self, count: usize) -> Result<(), Error> {
+        for _ in 0..count {
+            let persister = Service::start(&self.program, self.stage, Kind::Persister, &[]).await?;
+            self.persisters.push(persister);
+        }
+        Ok(())
+    }
+
+    /// Whether each of them holds so many partitions.
+    pub(crate) async fn persisters_hold(&self, partitions: usize) -> Result<bool, Error> {
+        for persister in &self.persisters {
+            let held = persister.counter("wakelog_persister_owned_partitions").await?;
+            if held as usize != partitions {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn freeze_persisters(&self) -> Result<(), Error> {
+        self.persisters.iter().try_for_each(Service::freeze)
+    }
+
+    pub(crate) fn thaw_persisters(&self) -> Result<(), Error> {
+        self.persisters.iter().try_for_each(Service::thaw)
+    }
+
+    pub(crate) async fn stop_persisters(&mut self) -> Result<(), Error> {
+        for persister in std::mem::take(&mut self.persisters) {
+            let peak = persister.stop().await?;
+            let mut peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
+            let most = peaks.entry(Kind::Persister.name()).or_default();
             *most = (*most).max(peak.unwrap_or_default());
         }
         Ok(())

@@ -137,17 +137,29 @@ impl Service {
         Ok(counter_of_page(&page, name, label))
     }
 
-    /// Asks it to stop and waits for its end. Returns the most memory that it has had.
-    pub(crate) async fn stop(mut self) -> Result<Option<u64>, Error> {
-        let peak = self.peak_memory();
+    /// Stops it in the middle of whatever it does; [`Self::thaw`] lets it go on.
+    pub(crate) fn freeze(&self) -> Result<(), Error> {
+        self.signal(Signal::STOP, "freezing a service")
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) -> Result<(), Error> {
+        self.signal(Signal::CONT, "thawing a service")
+    }
+
+    fn signal(&self, signal: Signal, what: &'static str) -> Result<(), Error> {
         let pid = self
             .child
             .id()
-            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let Some(pid) = pid else {
-            return Err(self.failed("it has ended by itself"));
-        };
-        kill_process(pid, Signal::TERM).map_err(|error| Error::io("stopping a service", error.into()))?;
+            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+            .ok_or_else(|| self.failed("it has ended by itself"))?;
+        kill_process(pid, signal).map_err(|error| Error::io(what, error.into()))
+    }
+
+    /// Asks it to stop and waits for its end. Returns the most memory that it has had.
+    pub(crate) async fn stop(mut self) -> Result<Option<u64>, Error> {
+        let peak = self.peak_memory();
+        self.signal(Signal::TERM, "stopping a service")?;
         let ended = timeout(STOP_WAIT, self.child.wait()).await;
         match ended {
             Ok(Ok(status)) if status.success() => Ok(peak),

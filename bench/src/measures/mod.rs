@@ -8,6 +8,7 @@ pub(crate) mod history;
 pub(crate) mod persist;
 pub(crate) mod replay;
 pub(crate) mod resume;
+pub(crate) mod scale;
 pub(crate) mod spliced;
 pub(crate) mod stored;
 pub(crate) mod unary;
@@ -61,6 +62,7 @@ impl Run<'_> {
             Measure::Spliced => Box::pin(spliced::measure(self, pipeline)).await,
             Measure::History => Box::pin(history::measure(self, pipeline)).await,
             Measure::Valve => Box::pin(valve::measure(self, pipeline)).await,
+            Measure::Scale => Box::pin(scale::measure(self, pipeline)).await,
             Measure::Replay => Box::pin(replay::measure(self, pipeline)).await,
         }
     }

@@ -123,7 +123,7 @@ async fn work_off(pipeline: &mut Pipeline<'_>, pool: &PgPool, backlog: usize) ->
 }
 
 /// Records of all partitions that are folded.
-async fn progress(pool: &PgPool) -> Result<i64, Error> {
+pub(super) async fn progress(pool: &PgPool) -> Result<i64, Error> {
     Ok(
         sqlx::query_scalar("SELECT coalesce(sum(next_offset), 0)::bigint FROM stream_progress")
             .fetch_one(pool)

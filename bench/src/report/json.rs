@@ -75,6 +75,7 @@ mod tests {
                 processors: 2,
                 load_before: Some(0.5),
                 postgres: "15".to_owned(),
+                replicas: 1,
                 rounds: 1,
                 scale: 1.0,
                 seed: 1,

@@ -183,12 +183,19 @@ pub struct Machine {
     pub load_before: Option<f64>,
     /// The database server's version.
     pub postgres: String,
+    /// Replicas of the topic, each on a broker of its own. One in results that were written before it was asked.
+    #[serde(default = "one")]
+    pub replicas: i32,
     /// Rounds that count.
     pub rounds: usize,
     /// Against the sizes that the goals are about.
     pub scale: f64,
     /// The payload's seed.
     pub seed: u64,
+}
+
+fn one() -> i32 {
+    1
 }
 
 /// Everything that was measured.

@@ -133,6 +133,9 @@ machine's.
 - **replay**: `wakelog replay` of a topic with a million entries in 8 partitions into a new database, from the start of its process to
   its end; beside reading every record of all partitions at once and doing nothing with it. It fails unless the new database holds
   what the persister's does: states, rows and bodies, by digest.
+- **scale**: as **persist**, with the backlog in 1, 2, 4 or 8 partitions of one persister, and in 8 partitions of 2 or 4 persisters,
+  which share them. All are there and frozen when the backlog comes, so that each begins at once. The baseline is that of
+  **persist**, 8 connections, for every case.
 - **memory**: `VmHWM` of each service process, read before it is stopped.
 
 Where the time goes, and what was changed because of it: [bench-profile.md](bench-profile.md).
@@ -147,11 +150,15 @@ fn machine_line(machine: &Machine) -> String {
         .load_before
         .map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}"));
     format!(
-        "- {}, measured {day}: {} processors; load average before it started: {load}; PostgreSQL {}, Apache Kafka with one \
-         broker; {} rounds after a warm-up; scale {}; seed {}.\n",
+        "- {}, measured {day}: {} processors; load average before it started: {load}; PostgreSQL {}, Apache Kafka, topic \
+         with {}; {} rounds after a warm-up; scale {}; seed {}.\n",
         machine.measures.join(", "),
         machine.processors,
         machine.postgres,
+        match machine.replicas {
+            1 => "one replica".to_owned(),
+            more => format!("{more} replicas on as many brokers"),
+        },
         machine.rounds,
         machine.scale,
         machine.seed
@@ -214,6 +221,7 @@ mod tests {
                 processors: 2,
                 load_before: Some(0.25),
                 postgres: "15.18".to_owned(),
+                replicas: 1,
                 rounds: 3,
                 scale: 1.0,
                 seed: 1,

@@ -33,6 +33,8 @@ pub(crate) enum BenchMeasure {
     Valve,
     /// A replay of the topic into a new database beside reading it
     Replay,
+    /// The fold with more partitions and persisters
+    Scale,
     /// Everything
     All,
 }

@@ -106,6 +106,7 @@ fn measures(asked: BenchMeasure) -> Vec<Measure> {
         BenchMeasure::History => vec![Measure::History],
         BenchMeasure::Valve => vec![Measure::Valve],
         BenchMeasure::Replay => vec![Measure::Replay],
+        BenchMeasure::Scale => vec![Measure::Scale],
         BenchMeasure::All => Measure::ALL.to_vec(),
     }
 }
