@@ -12,6 +12,7 @@ use wakelog_stream::{ConsumerEvent, GroupConsumer, LogReader, PartitionOwner, Pa
 use crate::Error;
 use crate::job::Job;
 use crate::options::{Options, Share};
+use crate::telemetry;
 use crate::wake::wakes;
 
 /// Records that are taken from a partition's queue at a time. They are looked at and dropped.
@@ -33,15 +34,21 @@ impl Partitions {
     }
 
     fn add(&self, partition: i32) {
-        self.lock().insert(partition);
+        self.change(|partitions| partitions.insert(partition));
     }
 
     fn remove(&self, partition: i32) {
-        self.lock().remove(&partition);
+        self.change(|partitions| partitions.remove(&partition));
     }
 
     fn clear(&self) {
-        self.lock().clear();
+        self.change(BTreeSet::clear);
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeSet<i32>) -> T) {
+        let mut partitions = self.lock();
+        change(&mut partitions);
+        telemetry::owned_partitions(partitions.len());
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {

@@ -46,6 +46,11 @@ pub(crate) fn swept(objects: u64) {
     counter!("wakelog_archiver_swept_objects_total").increment(objects);
 }
 
+/// Partitions that this archiver looks after.
+pub(crate) fn owned_partitions(partitions: usize) {
+    gauge!("wakelog_archiver_owned_partitions").set(partitions as f64);
+}
+
 /// A partition's coverage.
 pub(crate) fn covered(partition: i32, offset: u64) {
     gauge!("wakelog_archiver_covered_offset", "partition" => partition.to_string()).set(offset as f64);

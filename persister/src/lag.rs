@@ -18,6 +18,8 @@ pub(crate) async fn measure_lag(shared: &Shared) -> Infallible {
                 PartitionState::Stopped { .. } => continue,
             };
             match shared.reader.watermarks(partition).await {
+                // Given back meanwhile: another one measures it.
+                Ok(_) if !shared.status.partitions().contains_key(&partition) => {}
                 Ok(watermarks) => telemetry::lag(partition, (watermarks.high - next_offset).max(0)),
                 Err(error) => tracing::debug!(partition, %error, "measuring the lag failed"),
             }

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wakelog_model::SessionId;
 use wakelog_proto::v1::{SessionOpened, session_record::Record};
-use wakelog_store::SessionRow;
+use wakelog_store::{Progress, SessionRow};
 
 use crate::core::Core;
 use crate::poll::Poll;
@@ -88,6 +88,7 @@ impl Core {
         }
         match (self.reader.partition_count().await, *cached) {
             (Ok(count), _) => {
+                let count = folded_of(count, &self.store.progress_of_topic(&self.options.topic).await?);
                 *cached = Some((Instant::now(), count));
                 Ok(count)
             }
@@ -99,6 +100,16 @@ impl Core {
             }
             (Err(error), None) => Err(error.into()),
         }
+    }
+}
+
+/// How many of the topic's partitions new sessions may go to: those that somebody has begun to fold. One that was just added
+/// would keep its first sessions waiting. All, while nobody has begun.
+fn folded_of(partition_count: i32, progress: &[Progress]) -> i32 {
+    let claimed = |partition: &i32| progress.iter().any(|found| found.partition == *partition);
+    match (0..partition_count).take_while(claimed).count() {
+        0 => partition_count,
+        folded => i32::try_from(folded).unwrap_or(partition_count),
     }
 }
 

@@ -49,7 +49,7 @@ impl Options {
             page_bytes: 4 * PART_SIZE,
             receiver_timeout: Duration::from_secs(120),
             drain_timeout: Duration::from_secs(10),
-            partition_count_max_age: Duration::from_secs(60),
+            partition_count_max_age: Duration::from_secs(10),
         }
     }
 

@@ -17,7 +17,11 @@
 //! | `erasure` | an archiver, while a session is erased |
 //! | `engine_outages` | the broker, the database, their disks |
 //! | `three_brokers` | one broker of three, or two |
+//! | `lost_commits` | the database, which forgets what it had confirmed |
 //! | `lost_log` | the topic itself |
+//! | `scaling` | nothing, or one: members of the groups come and go |
+//! | `partitions_added` | nothing: the topic grows |
+//! | `ten_thousand` | persisters, behind each COMMIT |
 //! | `rebuild` | the whole database, and the head of the topic |
 //!
 //! `holdings` asks the database and the bucket what they hold of a session.
@@ -37,12 +41,16 @@ mod fence_window;
 mod frozen_persister;
 mod handovers;
 mod holdings;
+mod lost_commits;
 mod lost_log;
+mod partitions_added;
 mod rebuild;
 mod relay_failover;
 mod rival_containers;
+mod scaling;
 mod service_kills;
 mod store_faults;
+mod ten_thousand;
 mod three_brokers;
 
 /// Everything here needs services as processes of their own.

@@ -65,3 +65,28 @@ fn a_partition_is_always_one_that_exists() {
     assert_eq!(partition_of(session, 0), 0);
     assert_eq!(partition_of(session, -1), 0);
 }
+
+#[test]
+fn new_sessions_go_where_somebody_folds() {
+    let folded = |claimed: &[i32]| {
+        let progress: Vec<Progress> = claimed
+            .iter()
+            .map(|partition| Progress {
+                partition: *partition,
+                epoch: 1,
+                next_offset: 0,
+                last_record_crc: None,
+            })
+            .collect();
+        folded_of(6, &progress)
+    };
+    assert_eq!(folded(&[0, 1, 2, 3, 4, 5]), 6);
+    assert_eq!(folded(&[0, 1, 2, 3]), 4, "two were just added");
+    assert_eq!(folded(&[0, 1, 2, 3, 5]), 4, "one of them was claimed");
+    assert_eq!(folded(&[]), 6, "nobody has begun");
+    assert_eq!(
+        folded(&[0, 1, 2, 3, 4, 5, 6]),
+        6,
+        "it was claimed after the count was read"
+    );
+}
