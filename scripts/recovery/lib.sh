@@ -1,13 +1,29 @@
 # Sourced by the recovery scripts: engines and services of their own on loopback, sessions with known bytes, and the comparison.
-# RECOVERY_PORTS is the first of 60 ports (default: one that is drawn, below those that the system gives to connections); everything
-# is below a temporary folder that goes with the script, unless RECOVERY_KEEP is set.
+# RECOVERY_PORTS is the first of 60 ports, or of the 60 after them, if one of them is in use, and so on ten times (default: one that is
+# drawn below those that the system gives to connections). Everything is below a temporary folder that goes with the script, unless
+# RECOVERY_KEEP is set.
 # shellcheck shell=bash
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-ROOT=$PWD
 . scripts/engines/versions.sh
-readonly ROOT
-readonly PORTS="${RECOVERY_PORTS:-$((20000 + RANDOM % 200 * 60))}"
+
+# Listeners and connections alike, those that wait for their end as well.
+are_free() {
+  awk -v first="$1" '{ split($2, address, ":"); used[address[2]] }
+    END { for (port = first; port < first + 60; port++) if (sprintf("%04X", port) in used) exit 1 }' /proc/net/tcp /proc/net/tcp6
+}
+
+free_ports() {
+  local first
+  for first in $(seq "$1" 60 $(($1 + 540))); do
+    if are_free "$first"; then echo "$first" && return; fi
+  done
+  echo "no 60 ports are free from $1 on" >&2
+  return 1
+}
+
+PORTS=$(free_ports "${RECOVERY_PORTS:-$((20000 + RANDOM % 190 * 60))}")
+readonly PORTS
 readonly KAFKA_PORT=$PORTS CONTROLLER_PORT=$((PORTS + 1)) POSTGRES_PORT=$((PORTS + 2)) S3_PORT=$((PORTS + 3))
 # Kinds of services; number 0 and 1 of each have ports of their own: gRPC, and the pages one above.
 readonly KINDS=(ingest reconstruct persist archive)
@@ -58,23 +74,36 @@ page() {
 
 is_ready() { page "$1" /readyz | head -n 1 | grep -q ' 200 '; }
 
+# start_engine NAME PORT COMMAND...: again if it ended at once, for so long that a port that a connection had is free again.
+start_engine() {
+  local name="$1" port="$2"
+  shift 2
+  for _ in $(seq 40); do
+    "$@" >>"$DIR/$name.log" 2>&1 &
+    PIDS[$name]=$!
+    for _ in $(seq 120); do
+      kill -0 "${PIDS[$name]}" 2>/dev/null || break
+      if is_open "$port" && kill -0 "${PIDS[$name]}" 2>/dev/null; then return 0; fi
+      sleep 0.5
+    done
+    sleep 2
+  done
+  fail "$name did not start: $(tail -n 5 "$DIR/$name.log")"
+}
+
 start_kafka() {
-  "$ROOT/scripts/engines/kafka.sh" "$DIR/kafka" "$KAFKA_PORT" "$CONTROLLER_PORT" "$@" >>"$DIR/kafka.log" 2>&1 &
-  PIDS[kafka]=$!
-  within 60 is_open "$KAFKA_PORT" || fail "Kafka did not start: $(tail -n 5 "$DIR/kafka.log")"
+  start_engine kafka "$KAFKA_PORT" scripts/engines/kafka.sh "$DIR/kafka" "$KAFKA_PORT" "$CONTROLLER_PORT" "$@"
 }
 
 start_postgres() {
-  "$ROOT/scripts/engines/postgres.sh" "$DIR/postgres" "$POSTGRES_PORT" >>"$DIR/postgres.log" 2>&1 &
-  PIDS[postgres]=$!
-  within 60 psql_in postgres -c 'SELECT 1' || fail "PostgreSQL did not start: $(tail -n 5 "$DIR/postgres.log")"
+  start_engine postgres "$POSTGRES_PORT" scripts/engines/postgres.sh "$DIR/postgres" "$POSTGRES_PORT"
+  within 60 psql_in postgres -c 'SELECT 1' || fail "PostgreSQL does not answer: $(tail -n 5 "$DIR/postgres.log")"
 }
 
+# Its keys stand in the environment: a command line can be seen by others.
 start_s3() {
-  ROOT_ACCESS_KEY=$WAKELOG_S3_ACCESS_KEY ROOT_SECRET_KEY=$WAKELOG_S3_SECRET_KEY \
-    "$ROOT/scripts/engines/s3.sh" "$DIR/s3" "$S3_PORT" wakelog >>"$DIR/s3.log" 2>&1 &
-  PIDS[s3]=$!
-  within 60 is_open "$S3_PORT" || fail "the S3 server did not start: $(tail -n 5 "$DIR/s3.log")"
+  export ROOT_ACCESS_KEY=$WAKELOG_S3_ACCESS_KEY ROOT_SECRET_KEY=$WAKELOG_S3_SECRET_KEY
+  start_engine s3 "$S3_PORT" scripts/engines/s3.sh "$DIR/s3" "$S3_PORT" wakelog
 }
 
 start_engines() {

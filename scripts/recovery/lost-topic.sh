@@ -74,13 +74,15 @@ start_services "$WAKELOG" 0 "${KINDS[@]}"
 mkdir "$DIR/anew"
 for old in $(session_ids); do
   new=$("$WAKELOG" import "$DIR/read-out/$old" --request-id "$old" --label "was=$old" --json | json_text session_id)
-  "$WAKELOG" resume "$new" --out "$DIR/anew/$old" >>"$DIR/clients.log" 2>&1 || fail "resume of $new: $(tail -n 3 "$DIR/clients.log")"
+  echo "$new" >"$DIR/new-id-of-$old"
 done
+wait_covered wakelog_anew
 for old in $(session_ids); do
+  "$WAKELOG" resume "$(cat "$DIR/new-id-of-$old")" --out "$DIR/anew/$old" >>"$DIR/clients.log" 2>&1 ||
+    fail "resume of what was $old: $(tail -n 3 "$DIR/clients.log")"
   cmp "$DIR/anew/$old" "$DIR/sessions/$old" || fail "$old is not what was written"
 done
 say "$(session_ids | wc -l) resumes of new sessions are what was written, byte for byte"
-wait_covered wakelog_anew
 "$WAKELOG" verify
 stop_services
 say "done in $SECONDS s"
