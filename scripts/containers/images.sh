@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Builds images of the engines, on machines where none can be pulled: one root file system of the distribution's packages, which
+# all images share, and what each of them adds. They take the variables and arguments that the official images take. With the
+# path of a binary: also wakelog/wakelog:dev. Does nothing that is done already. Prints the seconds of each step.
+# Needs an engine (engine.sh up) and what scripts/engines/install.sh installs.
+# Usage: images.sh [WAKELOG_BINARY]
+set -euo pipefail
+cd "$(dirname "$0")"
+. ../engines/versions.sh
+
+readonly BINARY="${1:+$(realpath "$1")}"
+readonly SUITE="bookworm"
+readonly PACKAGES="ca-certificates,openjdk-17-jre-headless,postgresql-$POSTGRESQL_MAJOR"
+readonly ROOTFS_IMAGE="wakelog-test/rootfs:$SUITE"
+readonly ENGINES="../../target/engines"
+readonly CACHE="../../target/containers"
+readonly ROOTFS_TAR="$CACHE/rootfs-$SUITE-$POSTGRESQL_MAJOR.tar.zst"
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+step() {
+  local name=$1 started=$EPOCHREALTIME
+  shift
+  "$@"
+  printf 'images: %-28s %6.1f s\n' "$name" "$(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { print to - from }')" >&2
+}
+
+# The mirror that the machine's apt is set up for, if it has this suite.
+mirror() {
+  local uri
+  # shellcheck disable=SC2016
+  uri=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $SUITE" 'Component: main' 'Created-By: Packages' | head -n 1)
+  echo "${uri:-http://deb.debian.org/debian}"
+}
+
+make_rootfs_tar() {
+  [ -e "$ROOTFS_TAR" ] && return 0
+  if ! command -v debootstrap >/dev/null && [ ! -x /usr/sbin/debootstrap ]; then
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends debootstrap >/dev/null
+  fi
+  local root="$CACHE/rootfs"
+  remove_root "$root"
+  as_root mkdir -p "$root/etc/postgresql-common/createcluster.d" "$root/etc/dpkg/dpkg.cfg.d"
+  # A cluster of the package's own would stay unused.
+  echo "create_main_cluster = false" | as_root tee "$root/etc/postgresql-common/createcluster.d/none.conf" >/dev/null
+  # It is thrown away if the machine stops meanwhile.
+  echo "force-unsafe-io" | as_root tee "$root/etc/dpkg/dpkg.cfg.d/unsafe-io" >/dev/null
+  as_root env PATH="$PATH:/usr/sbin:/sbin" debootstrap --variant=minbase "--include=$PACKAGES" "$SUITE" "$root" "$(mirror)" \
+    >"$CACHE/debootstrap.log" 2>&1 || {
+    tail -n 20 "$CACHE/debootstrap.log" >&2
+    return 1
+  }
+  as_root tar -C "$root" --one-file-system --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' --exclude='./usr/share/doc/*' \
+    --exclude='./usr/share/locale/*' --exclude='./dev/*' -c . | zstd -q -1 -T0 >"$ROOTFS_TAR.part"
+  mv "$ROOTFS_TAR.part" "$ROOTFS_TAR"
+  remove_root "$root"
+}
+
+# debootstrap mounts /proc and /sys there; one that was killed leaves them mounted.
+remove_root() {
+  local root
+  root=$(realpath "$1")
+  awk -v root="$root/" 'index($2, root) == 1 { print $2 }' /proc/mounts | sort -r |
+    while read -r folder; do as_root umount "$folder"; done
+  as_root rm -rf --one-file-system "$root"
+}
+
+is_there() { docker image inspect "$1" >/dev/null 2>&1; }
+
+import_rootfs() {
+  is_there "$ROOTFS_IMAGE" || zstd -dc "$ROOTFS_TAR" | docker import --change 'ENV LANG=C.UTF-8' - "$ROOTFS_IMAGE" >/dev/null
+}
+
+# build NAME VERSION DOCKERFILE TAR_ARGS...: an image of a Dockerfile of images/ and the files that tar is told to take. One that
+# was made of the same version, root file system and files of images/ is left as it is.
+build() {
+  local name=$1 version=$2 dockerfile=$3 rootfs made_of
+  shift 3
+  rootfs=$(docker image inspect --format '{{.Id}}' "$ROOTFS_IMAGE")
+  made_of=$({ echo "$version $rootfs"; cat images/*; } | sha256sum | cut -d ' ' -f 1)
+  if [ "$(docker image inspect --format '{{.Config.Labels.made_of}}' "$name" 2>/dev/null)" = "$made_of" ]; then return 0; fi
+  # By the old builder: the new one is a plug-in that not every installation has.
+  tar -c --dereference -C images . "$@" |
+    DOCKER_BUILDKIT=0 docker build --quiet --build-arg "ROOTFS=$ROOTFS_IMAGE" --label "made_of=$made_of" \
+      --file "$dockerfile" --tag "$name" - 2>"$CACHE/build.log" >/dev/null || {
+    cat "$CACHE/build.log" >&2
+    return 1
+  }
+}
+
+mkdir -p "$CACHE"
+if ! is_there "$ROOTFS_IMAGE"; then
+  step "root file system" make_rootfs_tar
+  step "$ROOTFS_IMAGE" import_rootfs
+fi
+kafka="wakelog-test/kafka:$KAFKA_VERSION"
+step "$kafka" build "$kafka" "$KAFKA_VERSION" kafka.Dockerfile \
+  --transform "s,^kafka-$KAFKA_VERSION,jars," -C "../$ENGINES" "kafka-$KAFKA_VERSION"
+postgres="wakelog-test/postgres:$POSTGRESQL_MAJOR"
+step "$postgres" build "$postgres" "$POSTGRESQL_MAJOR" postgres.Dockerfile
+versitygw="wakelog-test/versitygw:$VERSITYGW_VERSION"
+step "$versitygw" build "$versitygw" "$VERSITYGW_VERSION" versitygw.Dockerfile \
+  -C "../$ENGINES/versitygw-$VERSITYGW_VERSION" versitygw
+if [ -n "$BINARY" ]; then
+  wakelog="wakelog/wakelog:dev"
+  step "$wakelog" build "$wakelog" "$(sha256sum "$BINARY")" wakelog.Dockerfile \
+    --transform "s,^$(basename "$BINARY")\$,wakelog," -C "$(dirname "$BINARY")" "$(basename "$BINARY")"
+fi
