@@ -126,9 +126,12 @@ resume() {
   cat "$FILE" "$FILE" | cmp - "$DIR/work/resumed.jsonl" || fail "the session is not what was written"
 }
 
-verify() {
-  compose run --rm -T --no-deps persist verify || fail "verify"
-  compose run --rm -T --no-deps archive segments verify || fail "segments verify"
+admin() { compose run --rm -T admin "$@"; }
+
+look_at_everything() {
+  admin doctor || fail "doctor"
+  admin verify || fail "verify"
+  admin segments verify || fail "segments verify"
 }
 
 step "engine" scripts/containers/engine.sh up
@@ -147,6 +150,6 @@ step "all healthy" wait_all_healthy
 step "import and append" import
 step "reconstructor killed, healthy" kill_reconstructor
 step "resume and compare" resume
-step "verify" verify
+step "doctor, verify" look_at_everything
 step "down" compose down --volumes --timeout 30
 say "done in $SECONDS s"

@@ -76,5 +76,16 @@ code=0
 [ "$code" -eq 6 ] || fail "a replay without the lost segments ended with $code"
 start_services "$WAKELOG" 0 "${KINDS[@]}"
 compare_exports rebuilt "$VALVE_SESSION"
-stop_services
+
+say "bucket, database and the topic's head are lost at once: what is left can't stand alone"
+lose_bucket
+lose_postgres
+stop_service ingest 0
+for kind in reconstruct persist archive; do kill_hard "$kind-0"; done
+start_postgres
+create_database wakelog_of_nothing
+code=0
+"$WAKELOG" replay --from-archive --into "$(url_of wakelog_of_nothing)" >"$DIR/nothing.log" 2>&1 || code=$?
+tail -n 4 "$DIR/nothing.log" >&2
+[ "$code" -eq 6 ] || fail "a replay of next to nothing ended with $code"
 say "done in $SECONDS s"
