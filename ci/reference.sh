@@ -7,10 +7,9 @@ cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-crates=(ingest persister archiver reconstructor cli libs)
-# Also those that a constant names.
+# shellcheck disable=SC2016 # Backticks are the pages'.
 grep -rhoE '"wakelog_(ingest|persister|archiver|reconstructor|store|stream|archive|up|build)_[a-z_]+"' --include='*.rs' \
-  "${crates[@]/%//}" --exclude-dir=tests --exclude-dir=target | tr -d '"' | grep -v '[^_]_$' | sort -u >"$dir/metrics-in-code"
+  ingest persister archiver reconstructor cli libs --exclude-dir=tests --exclude-dir=target | tr -d '"' | sort -u >"$dir/metrics-in-code"
 grep -oE '^\| `wakelog_[a-z_]+`' docs/metrics.md | tr -d '|` ' | sort -u >"$dir/metrics-in-docs"
 grep -oE 'wakelog_[a-z_]+' deploy/grafana-dashboard.json | sed -E '/_seconds_(bucket|sum|count)$/s/_(bucket|sum|count)$//' | sort -u >"$dir/metrics-shown"
 grep -oE '^        "[a-z0-9_]+",$|key\("[a-z0-9_]+"' cli/src/config/keys.rs | grep -oE '[a-z0-9_]+"' | tr -d '"' | sort -u >"$dir/keys-in-code"

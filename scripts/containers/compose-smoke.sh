@@ -1,16 +1,35 @@
 #!/usr/bin/env bash
 # Starts deploy/compose.yaml as it is, in the host's network (deploy/compose.host.yaml) and on images that can be built without pulling
 # any; imports a session, kills the reconstructor under it, resumes, compares, and takes everything down again. Everything listens on
-# 127.0.0.1. The image of Wakelog is that of deploy/Dockerfile with the binary that is named.
+# 127.0.0.1. The image of Wakelog is that of deploy/Dockerfile with the binary that is named. With --three-brokers: the variant of
+# deploy/compose.three-brokers.yaml, and a broker is killed with the reconstructor and stays away.
 # Prints the seconds of each step; exit code 0: the session came back byte for byte.
-# Usage: compose-smoke.sh WAKELOG_BINARY
+# Usage: compose-smoke.sh WAKELOG_BINARY [--three-brokers]
 set -euo pipefail
-BINARY=$(realpath "${1:?usage: compose-smoke.sh WAKELOG_BINARY}")
-readonly BINARY
+BINARY=$(realpath "${1:?usage: compose-smoke.sh WAKELOG_BINARY [--three-brokers]}")
+readonly BINARY VARIANT="${2:-}"
 cd "$(dirname "$0")/../.."
 . scripts/engines/versions.sh
 
 readonly NAME="wakelog-smoke-$$"
+FILES=(-f deploy/compose.yaml -f deploy/compose.host.yaml)
+SERVICES=(kafka postgres s3 ingest reconstruct persist archive)
+PORTS=(KAFKA KAFKA_CONTROLLER POSTGRES S3 INGEST INGEST_HTTP RECONSTRUCT RECONSTRUCT_HTTP PERSIST_HTTP ARCHIVE_HTTP)
+case "$VARIANT" in
+  --three-brokers)
+    FILES=(-f deploy/compose.yaml -f deploy/compose.three-brokers.yaml -f deploy/compose.host.yaml
+      -f scripts/containers/compose.three-brokers.host.yaml)
+    SERVICES+=(kafka-2 kafka-3 ingest-2 reconstruct-2 persist-2 archive-2)
+    PORTS+=(KAFKA_2 KAFKA_2_CONTROLLER KAFKA_3 KAFKA_3_CONTROLLER INGEST_2 INGEST_2_HTTP RECONSTRUCT_2 RECONSTRUCT_2_HTTP
+      PERSIST_2_HTTP ARCHIVE_2_HTTP)
+    ;;
+  "") ;;
+  *)
+    echo "compose-smoke: there is no $VARIANT" >&2
+    exit 2
+    ;;
+esac
+readonly FILES SERVICES PORTS
 readonly FILE=tests/fixtures/omp/omp-18.3.4/compaction-session.jsonl
 DIR=$(mktemp -d -t wakelog-smoke-XXXXXX)
 readonly DIR
@@ -48,7 +67,7 @@ install_compose() {
 compose() {
   local command=(docker-compose)
   if docker compose version >/dev/null 2>&1; then command=(docker compose); fi
-  "${command[@]}" --project-name "$NAME" --env-file "$DIR/.env" -f deploy/compose.yaml -f deploy/compose.host.yaml "$@"
+  "${command[@]}" --project-name "$NAME" --env-file "$DIR/.env" "${FILES[@]}" "$@"
 }
 
 clean_up() {
@@ -61,7 +80,7 @@ is_free() { ! grep -q "$(printf ':%04X ' "$1")" /proc/net/tcp /proc/net/tcp6; }
 # Below the ports that the system gives to connections, unless SMOKE_PORTS says where to begin.
 choose_ports() {
   local port="${SMOKE_PORTS:-$((20000 + RANDOM % 12000))}" name
-  for name in KAFKA KAFKA_CONTROLLER POSTGRES S3 INGEST INGEST_HTTP RECONSTRUCT RECONSTRUCT_HTTP PERSIST_HTTP ARCHIVE_HTTP; do
+  for name in "${PORTS[@]}"; do
     until is_free "$port"; do port=$((port + 1)); done
     export "${name}_PORT=$port"
     port=$((port + 1))
@@ -97,7 +116,7 @@ wait_healthy() {
 
 wait_all_healthy() {
   local service
-  for service in kafka postgres s3 ingest reconstruct persist archive; do wait_healthy "$service"; done
+  for service in "${SERVICES[@]}"; do wait_healthy "$service"; done
 }
 
 client() { compose run --rm -T -v "$DIR/work:/work" client "$@"; }
@@ -106,6 +125,8 @@ client() { compose run --rm -T -v "$DIR/work:/work" client "$@"; }
 kill_reconstructor() {
   local container pid
   container=$(compose ps -q reconstruct)
+  # What `docker kill` ends is not started again.
+  if [ "$VARIANT" = --three-brokers ]; then docker kill "$(compose ps -q kafka-2)" >/dev/null; fi
   pid=$(docker inspect --format '{{.State.Pid}}' "$container")
   as_root kill -KILL "$pid"
   for _ in $(seq 120); do
@@ -124,6 +145,9 @@ import() {
 resume() {
   client resume "$SESSION" --out /work/resumed.jsonl >/dev/null || fail "the resume"
   cat "$FILE" "$FILE" | cmp - "$DIR/work/resumed.jsonl" || fail "the session is not what was written"
+  client append "$SESSION" /work/session.jsonl >/dev/null || fail "the append after it"
+  client export "$SESSION" --out /work/exported.jsonl >/dev/null || fail "the export"
+  cat "$FILE" "$FILE" "$FILE" | cmp - "$DIR/work/exported.jsonl" || fail "the session is not what was written since"
 }
 
 admin() { compose run --rm -T admin "$@"; }

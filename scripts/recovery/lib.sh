@@ -4,7 +4,7 @@
 # RECOVERY_KEEP is set.
 # shellcheck shell=bash
 
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . scripts/engines/versions.sh
 
 # Listeners and connections alike, those that wait for their end as well.
@@ -92,7 +92,7 @@ start_engine() {
 }
 
 start_kafka() {
-  start_engine kafka "$KAFKA_PORT" scripts/engines/kafka.sh "$DIR/kafka" "$KAFKA_PORT" "$CONTROLLER_PORT" "$@"
+  start_engine kafka "$KAFKA_PORT" scripts/engines/kafka.sh "$DIR/kafka" "$KAFKA_PORT" "$CONTROLLER_PORT"
 }
 
 start_postgres() {
@@ -109,7 +109,7 @@ start_s3() {
 start_engines() {
   # PostgreSQL runs as another user, who has to get into the folder.
   chmod 711 "$DIR"
-  start_kafka "$@"
+  start_kafka
   start_postgres
   start_s3
 }
@@ -155,8 +155,9 @@ configure() {
     head -c 32 /dev/urandom >"$WAKELOG_TOKEN_KEY_FILE"
     echo "alice $(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')" >"$WAKELOG_CALLER_TOKEN_FILE"
   )
-  export WAKELOG_SERVER="http://127.0.0.1:$(grpc_port reconstruct 0),http://127.0.0.1:$(grpc_port reconstruct 1)"
-  export WAKELOG_RELAY="http://127.0.0.1:$(grpc_port ingest 0),http://127.0.0.1:$(grpc_port ingest 1)"
+  WAKELOG_SERVER="http://127.0.0.1:$(grpc_port reconstruct 0),http://127.0.0.1:$(grpc_port reconstruct 1)"
+  WAKELOG_RELAY="http://127.0.0.1:$(grpc_port ingest 0),http://127.0.0.1:$(grpc_port ingest 1)"
+  export WAKELOG_SERVER WAKELOG_RELAY
   export WAKELOG_TOKEN_FILE="$WAKELOG_CALLER_TOKEN_FILE" XDG_STATE_HOME="$DIR/state"
   # Small, so that a part of a small session moves to the archive.
   export WAKELOG_ARCHIVE_VALVE_BYTES=65536

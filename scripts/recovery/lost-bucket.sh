@@ -5,6 +5,7 @@
 # Usage: lost-bucket.sh WAKELOG_BINARY
 set -euo pipefail
 WAKELOG=$(realpath "${1:?usage: lost-bucket.sh WAKELOG_BINARY}")
+# shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # An empty bucket of the same name is what is put in its place.
@@ -61,7 +62,7 @@ code=0
 grep -q "$VALVE_SESSION" "$DIR/segments.json" || fail "segments verify does not name $VALVE_SESSION"
 code=0
 "$WAKELOG" export "$VALVE_SESSION" --out "$DIR/lost" >>"$DIR/clients.log" 2>&1 || code=$?
-[ "$code" -ne 0 ] && [ ! -e "$DIR/lost" ] || fail "a body with lost entries was handed out"
+if [ "$code" -eq 0 ] || [ -e "$DIR/lost" ]; then fail "a body with lost entries was handed out"; fi
 say "the session with lost entries is named, and its export is an error: $(tail -n 1 "$DIR/clients.log")"
 compare_exports others "$VALVE_SESSION"
 

@@ -4,6 +4,7 @@
 # Usage: lost-postgres.sh WAKELOG_BINARY
 set -euo pipefail
 WAKELOG=$(realpath "${1:?usage: lost-postgres.sh WAKELOG_BINARY}")
+# shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 configure

@@ -5,6 +5,7 @@
 # Usage: lost-topic.sh WAKELOG_BINARY
 set -euo pipefail
 WAKELOG=$(realpath "${1:?usage: lost-topic.sh WAKELOG_BINARY}")
+# shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 lose_kafka() {

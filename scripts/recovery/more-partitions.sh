@@ -4,6 +4,7 @@
 # Usage: more-partitions.sh WAKELOG_BINARY
 set -euo pipefail
 WAKELOG=$(realpath "${1:?usage: more-partitions.sh WAKELOG_BINARY}")
+# shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 readonly AFTERWARDS=12
 

@@ -4,6 +4,7 @@
 # Usage: restored-postgres.sh WAKELOG_BINARY
 set -euo pipefail
 WAKELOG=$(realpath "${1:?usage: restored-postgres.sh WAKELOG_BINARY}")
+# shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 configure
@@ -14,9 +15,9 @@ start_services "$WAKELOG" 0 "${KINDS[@]}"
 write_sessions
 # Under load, as a backup is made: of one moment, progress and rows alike.
 append_to_all meanwhile &
-PIDS[appending]=$!
+PIDS["appending"]=$!
 "$POSTGRESQL_BIN/pg_dump" -h 127.0.0.1 -p "$POSTGRES_PORT" -U wakelog -Fc wakelog >"$DIR/backup"
-wait "${PIDS[appending]}"
+wait "${PIDS["appending"]}"
 unset 'PIDS[appending]'
 append_to_all since
 wait_covered wakelog

@@ -5,6 +5,7 @@
 set -euo pipefail
 WAKELOG=$(realpath "${1:?usage: upgrade.sh OLD NEW}")
 NEW=$(realpath "${2:?usage: upgrade.sh OLD NEW}")
+# shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 readonly WRITERS=3
 
