@@ -34,6 +34,7 @@ s3_secret_key = "$(cat "$FOLDER/s3-secret-key")"
 END
 
 if [ ! -e "$ENV_FILE" ]; then
-  printf 'WAKELOG_UID=%s\nWAKELOG_GID=%s\nWAKELOG_SECRETS=%s\n' "$(id -u)" "$(id -g)" "$(realpath "$FOLDER")" >"$ENV_FILE"
+  printf 'COMPOSE_PROJECT_NAME=wakelog\nWAKELOG_UID=%s\nWAKELOG_GID=%s\nWAKELOG_SECRETS=%s\n' \
+    "$(id -u)" "$(id -g)" "$(realpath "$FOLDER")" >"$ENV_FILE"
 fi
 echo "secrets are in $(realpath "$FOLDER")"
