@@ -15,6 +15,9 @@ lose_bucket() {
   start_s3
 }
 
+# The archiver that runs, once it has something to cover.
+says_so() { page "$(pages_port archive 0)" /readyz | grep -q 'another bucket, or it has lost objects'; }
+
 # It must not archive into a bucket that lacks what its database has recorded.
 expect_refusal_of_archiver() {
   local code=0
@@ -36,6 +39,9 @@ compare_exports before
 say "the bucket is lost, the topic has everything"
 lose_bucket
 append_to_all first
+within 120 says_so || fail "the running archiver does not notice: $(page "$(pages_port archive 0)" /readyz | tail -n 1)"
+page "$(pages_port archive 0)" /readyz | tail -n 1 >&2
+is_ready "$(pages_port reconstruct 0)" || fail "the reconstructor is not ready"
 expect_refusal_of_archiver
 stop_services
 create_database wakelog_again
