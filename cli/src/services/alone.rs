@@ -4,14 +4,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
+use wakelog_archive::ObjectStore;
 use wakelog_contract::Exit;
-use wakelog_store::Store;
-use wakelog_stream::LogReader;
+use wakelog_store::{Store, Use};
+use wakelog_stream::{LogReader, TopicReport};
 
 use super::grpc::Grpc;
 use super::health::Health;
 use super::supervisor::supervise;
-use super::topic::find_or_create_topic;
+use super::topic::{find_or_create_topic, look_at_topic, short_retention, warn_of_flaws};
 use super::{
     archive, bind, connect_store, http, loopback, ports, probe, secrets, service_error, signals, store_error,
     stream_error, stream_options,
@@ -25,7 +26,7 @@ const HTTP_WAIT: Duration = Duration::from_secs(2);
 pub(crate) async fn ingest(settings: &Settings) -> Result<Exit, Error> {
     let key_file = settings.required(&settings.token_key_file, "token_key_file")?;
     let signer = secrets::signer(key_file)?;
-    let process = Process::start("ingest", settings, ports::HTTP).await?;
+    let process = Process::start("ingest", settings, ports::HTTP, Needs::of(Use::Ingest)).await?;
     let grpc = Grpc {
         store: process.store.clone(),
         stream: process.stream.clone(),
@@ -45,7 +46,11 @@ pub(crate) async fn reconstruct(settings: &Settings) -> Result<Exit, Error> {
     let callers =
         secrets::caller_tokens(settings.required(&settings.caller_token_file, "caller_token_file")?)?;
     let objects = archive::configured(settings)?;
-    let process = Process::start("reconstructor", settings, ports::RECONSTRUCT_HTTP).await?;
+    let needs = Needs {
+        reads: objects.as_ref(),
+        ..Needs::of(Use::Reconstructor)
+    };
+    let process = Process::start("reconstructor", settings, ports::RECONSTRUCT_HTTP, needs).await?;
     let grpc = Grpc {
         store: process.store.clone(),
         stream: process.stream.clone(),
@@ -60,7 +65,13 @@ pub(crate) async fn reconstruct(settings: &Settings) -> Result<Exit, Error> {
 }
 
 pub(crate) async fn persist(settings: &Settings) -> Result<Exit, Error> {
-    let process = Process::start("persister", settings, ports::PERSIST_HTTP).await?;
+    let process = Process::start(
+        "persister",
+        settings,
+        ports::PERSIST_HTTP,
+        Needs::of(Use::Persister),
+    )
+    .await?;
     let options = wakelog_persister::Options::new(process.stream.clone());
     let persister = persister(
         options,
@@ -75,15 +86,15 @@ pub(crate) async fn persist(settings: &Settings) -> Result<Exit, Error> {
 pub(crate) async fn archive(settings: &Settings) -> Result<Exit, Error> {
     settings.required(&settings.s3.bucket, "s3_bucket")?;
     let objects = archive::configured(settings)?.ok_or_else(|| Error::usage("`s3_bucket` is not set"))?;
-    let process = Process::start("archiver", settings, ports::ARCHIVE_HTTP).await?;
-    let checked = async {
-        archive::check(&objects).await?;
-        archive::check_bucket(&objects, &process.store, &process.stream.topic).await?;
-        let reader = LogReader::new(&process.stream).map_err(stream_error)?;
-        archive::check_log(&objects, &reader, &process.stream.topic).await?;
-        Ok(reader)
+    let needs = Needs {
+        writes: Some(&objects),
+        ..Needs::of(Use::Archiver)
     };
-    let reader = match checked.await {
+    let process = Process::start("archiver", settings, ports::ARCHIVE_HTTP, needs).await?;
+    if let Some((short, hint)) = short_retention(process.retention, true) {
+        tracing::warn!(topic = process.stream.topic, hint, "topic setting: {short}");
+    }
+    let reader = match LogReader::new(&process.stream).map_err(stream_error) {
         Ok(reader) => reader,
         Err(error) => return process.end(Err(error)).await,
     };
@@ -130,6 +141,26 @@ pub(crate) async fn persister(
     .await
 }
 
+/// What a service needs besides log and database.
+struct Needs<'a> {
+    /// What it does in the database.
+    of_store: Use,
+    /// An archive that it reads.
+    reads: Option<&'a ObjectStore>,
+    /// An archive that it writes.
+    writes: Option<&'a ObjectStore>,
+}
+
+impl Needs<'_> {
+    fn of(of_store: Use) -> Self {
+        Self {
+            of_store,
+            reads: None,
+            writes: None,
+        }
+    }
+}
+
 /// What all of them have: engines that were checked, pages, a way to stop.
 struct Process {
     name: &'static str,
@@ -145,7 +176,13 @@ struct Process {
 }
 
 impl Process {
-    async fn start(name: &'static str, settings: &Settings, http_port: u16) -> Result<Self, Error> {
+    /// Everything that the service needs is looked at before anything is made: a start that is refused leaves nothing.
+    async fn start(
+        name: &'static str,
+        settings: &Settings,
+        http_port: u16,
+        needs: Needs<'_>,
+    ) -> Result<Self, Error> {
         let mut stream = stream_options(settings)?;
         stream.client_id = format!("wakelog-{name}");
         let http_address = settings.http_listen.unwrap_or(loopback(http_port));
@@ -155,9 +192,15 @@ impl Process {
         let http_stop = CancellationToken::new();
         let http = tokio::spawn(http::serve(listener, health.clone(), http_stop.clone()));
         let store = connect_store(settings).await?;
-        store.check_schema().await.map_err(store_error)?;
-        let report = find_or_create_topic(&store, &stream).await?;
-        let reader = LogReader::new(&stream).map_err(stream_error)?;
+        let prepared = prepare(&store, &stream, &needs).await;
+        let (report, reader) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                store.close().await;
+                return Err(error);
+            }
+        };
+        warn_of_flaws(&stream.topic, &report);
         let probe = probe::watch(&health, &store, &reader, &stream.topic);
         tracing::info!(service = name, topic = stream.topic, partitions = report.partitions, http = %http_address, "started");
         Ok(Self {
@@ -203,4 +246,35 @@ impl Process {
         tracing::info!(service = self.name, "stopped");
         Ok(Exit::Done)
     }
+}
+
+/// Looks at everything, and only then creates the topic if there is none.
+async fn prepare(
+    store: &Store,
+    stream: &wakelog_stream::Options,
+    needs: &Needs<'_>,
+) -> Result<(TopicReport, LogReader), Error> {
+    store.check_schema().await.map_err(store_error)?;
+    store.check_rights(&[needs.of_store]).await.map_err(store_error)?;
+    store.check_writable().await.map_err(store_error)?;
+    let found = look_at_topic(store, stream).await?;
+    let reader = LogReader::new(stream).map_err(stream_error)?;
+    if let Some(objects) = needs.reads {
+        archive::check_for_reading(objects).await?;
+    }
+    if let Some(objects) = needs.writes {
+        archive::check(objects).await?;
+        archive::check_bucket(objects, store, &stream.topic).await?;
+        if found.is_some() {
+            archive::check_log(objects, &reader, &stream.topic).await?;
+        }
+    }
+    if let Some(report) = found {
+        return Ok((report, reader));
+    }
+    let report = find_or_create_topic(store, stream).await?;
+    if let Some(objects) = needs.writes {
+        archive::check_log(objects, &reader, &stream.topic).await?;
+    }
+    Ok((report, reader))
 }

@@ -70,11 +70,30 @@ pub(crate) fn embedded(engines: &Engines) -> Result<ObjectStore, Error> {
 pub(crate) async fn check(objects: &ObjectStore) -> Result<(), Error> {
     match objects.check().await.map_err(archive_error)? {
         BucketState::Ready => {}
-        other => return Err(unusable(&other)),
+        other => return Err(unusable(objects, &other)),
     }
     match objects.check_write().await.map_err(archive_error)? {
         BucketState::Ready => Ok(()),
-        other => Err(unusable(&other)),
+        // The keys are good: what they were refused is the writing.
+        BucketState::Denied { reason } => Err(unusable(objects, &BucketState::ReadOnly { reason })),
+        other => Err(unusable(objects, &other)),
+    }
+}
+
+/// The same for who only reads. A store that is away is no reason not to start: most bodies need nothing of it, and those that do
+/// are an error until it is back. One that answers, and lacks the bucket or refuses the keys, is another matter.
+pub(crate) async fn check_for_reading(objects: &ObjectStore) -> Result<(), Error> {
+    match objects.check().await.map_err(archive_error)? {
+        BucketState::Ready => Ok(()),
+        away @ BucketState::Unreachable { .. } => {
+            let Error { message, hint, .. } = unusable(objects, &away);
+            tracing::warn!(
+                hint,
+                "{message}; bodies that need the archive are errors until it answers"
+            );
+            Ok(())
+        }
+        other => Err(unusable(objects, &other)),
     }
 }
 
@@ -125,24 +144,30 @@ pub(crate) async fn misfit(
 }
 
 /// Why a bucket can't be used, with what to do about it.
-pub(crate) fn unusable(state: &BucketState) -> Error {
+pub(crate) fn unusable(objects: &ObjectStore, state: &BucketState) -> Error {
+    let options = objects.options();
+    let bucket = &options.bucket;
+    let place = options.endpoint.as_deref().unwrap_or("Amazon S3");
     let (message, hint) = match state {
-        BucketState::Ready => ("the bucket can be used".to_owned(), "there is nothing to do"),
+        BucketState::Ready => (
+            format!("bucket {bucket} of {place} can be used"),
+            "there is nothing to do",
+        ),
         BucketState::Absent => (
-            "there is no such bucket".to_owned(),
+            format!("there is no such bucket: {bucket} of {place}"),
             "is --s3-bucket right? Wakelog creates no bucket",
         ),
         BucketState::Denied { reason } => (
-            format!("the object store refuses: {reason}"),
+            format!("the object store {place} refuses bucket {bucket}: {reason}"),
             "are the keys right, and may they read, write, list and delete in the bucket?",
         ),
         BucketState::ReadOnly { reason } => (
-            format!("the object store takes no writes: {reason}"),
-            "history stays in the database until it does",
+            format!("the object store {place} takes no writes into bucket {bucket}: {reason}"),
+            "let the bucket, and the keys, take writes; history stays in the database until they do",
         ),
         BucketState::Unreachable { reason } => (
-            format!("the object store can't be reached: {reason}"),
-            "is it running, and is --s3-endpoint right?",
+            format!("the object store {place} can't be reached: {reason}"),
+            "is it running, and is --s3-endpoint right, with its http or https?",
         ),
     };
     Error::dependency(message).or_hint(hint)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `archive` | the object store that the settings name, and the archiver on it |
 //! | `alone` | one service as a process of its own |
+//! | `engine_errors` | what is said of an engine that is away or wrong, and what to do about it |
 //! | `grpc` | which gRPC services share a listener, and in which order they stop |
 //! | `health` | when a process is ready |
 //! | `http` | /healthz, /readyz, /metrics |
@@ -15,6 +16,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod archive;
+mod engine_errors;
 pub(crate) mod grpc;
 pub(crate) mod health;
 pub(crate) mod http;
@@ -30,6 +32,8 @@ use wakelog_store::Store;
 
 use crate::config::Settings;
 use crate::exit::{Error, with_sources};
+
+pub(crate) use engine_errors::{store_error, stream_error};
 
 /// Where the services listen unless told otherwise.
 pub(crate) mod ports {
@@ -100,48 +104,6 @@ pub(crate) fn stream_options(settings: &Settings) -> Result<wakelog_stream::Opti
         options.group = group.clone();
     }
     Ok(options)
-}
-
-/// What to do about a database that has no tables.
-pub(crate) const NEW_DATABASE_HINT: &str = "run `wakelog migrate`; if this database takes the place of one that was lost, `wakelog replay --into` it instead";
-
-/// The store's error, with what to do about it.
-pub(crate) fn store_error(error: wakelog_store::Error) -> Error {
-    use wakelog_store::Error as Store;
-    if matches!(error, Store::Configuration { .. }) {
-        return Error::usage(with_sources(&error)).or_hint("--database-url is postgres://user@host/database");
-    }
-    let hint = match &error {
-        Store::Unreachable { .. } | Store::PoolTimedOut => {
-            "is the database running, and is --database-url right?"
-        }
-        Store::ConnectionRefused { .. } => {
-            "it runs: are user, password and database of --database-url right? Wakelog creates no database, `createdb` does"
-        }
-        Store::SchemaNewer { .. } => "a newer wakelog migrated this database: use that version",
-        Store::MigrationMissing { .. } => "run `wakelog migrate`",
-        Store::NoTables => NEW_DATABASE_HINT,
-        Store::BeingBuilt => topic::UNFINISHED_HINT,
-        _ => "`wakelog doctor` looks at every dependency",
-    };
-    Error::dependency(with_sources(&error)).or_hint(hint)
-}
-
-/// The log's error, with what to do about it.
-pub(crate) fn stream_error(error: wakelog_stream::Error) -> Error {
-    if matches!(error, wakelog_stream::Error::Config { .. }) {
-        return Error::usage(with_sources(&error))
-            .or_hint("it is a setting of [kafka] in the configuration file");
-    }
-    let hint = match &error {
-        wakelog_stream::Error::Unreachable { .. } => "is the broker running, and is --brokers right?",
-        wakelog_stream::Error::NoTopic { .. } => {
-            "is --topic right? The first service that starts creates a topic; one that has gone is not made again"
-        }
-        wakelog_stream::Error::TooFewBrokers { .. } => "--replication is larger than the number of brokers",
-        _ => "`wakelog doctor` looks at every dependency",
-    };
-    Error::dependency(with_sources(&error)).or_hint(hint)
 }
 
 /// Any other error of a service.

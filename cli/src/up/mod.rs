@@ -3,9 +3,11 @@
 //! | module | decision |
 //! |---|---|
 //! | `engines` | which engines run in the process, and what is locked |
+//! | `foundation` | what is looked at before anything is made |
 //! | `stack` | what is started in which order, and stopped in which |
 
 pub(crate) mod engines;
+mod foundation;
 pub(crate) mod stack;
 
 use wakelog_contract::Exit;

@@ -12,23 +12,18 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wakelog_archive::ObjectStore;
 use wakelog_archiver::Share;
-use wakelog_contract::{CallerTokens, TokenSigner};
 use wakelog_store::Store;
 use wakelog_stream::LogReader;
 
 use super::engines::{Engines, Wanted};
-use crate::commands::token_of_file;
+use super::foundation::{Foundation, lay_foundation};
 use crate::config::S3Settings;
 use crate::config::hide::Secret;
 use crate::exit::Error;
 use crate::services::grpc::Grpc;
 use crate::services::health::{Health, PartState};
 use crate::services::supervisor::supervise;
-use crate::services::topic::find_or_create_topic;
-use crate::services::{alone, archive, bind, http, probe, secrets, store_error, stream_error};
-
-/// Partitions of the topic on an embedded log.
-const EMBEDDED_PARTITIONS: i32 = 4;
+use crate::services::{alone, archive, bind, http, probe};
 
 /// How long each step of the stop may take. Longer than what a service waits for by itself.
 const GRPC_WAIT: Duration = Duration::from_secs(25);
@@ -98,20 +93,6 @@ pub(crate) struct RunningStack {
 struct Part {
     stop: DropGuard,
     task: JoinHandle<Result<(), Error>>,
-}
-
-/// The engines with what was made on them.
-struct Foundation {
-    store: Store,
-    stream: wakelog_stream::Options,
-    partitions: i32,
-    retention: Option<Duration>,
-    objects: Option<ObjectStore>,
-    reader: LogReader,
-    signer: TokenSigner,
-    callers: CallerTokens,
-    caller_token_file: PathBuf,
-    caller_token: String,
 }
 
 impl RunningStack {
@@ -278,57 +259,6 @@ async fn serve_grpc(
     .await
 }
 
-async fn lay_foundation(options: &StackOptions, engines: &Engines) -> Result<Foundation, Error> {
-    let stream = stream_options(options, engines)?;
-    let store_options = store_options(options, engines)?;
-    let key_file = options
-        .token_key_file
-        .clone()
-        .unwrap_or_else(|| engines.data_dir().join("lifetime-token.key"));
-    let caller_token_file = options
-        .caller_token_file
-        .clone()
-        .unwrap_or_else(|| engines.data_dir().join("caller-token"));
-    let signer = secrets::signer_or_new(&key_file)?;
-    let callers = secrets::caller_tokens_or_new(&caller_token_file)?;
-    let caller_token = token_of_file(&caller_token_file)?;
-    let store = Store::connect(store_options).await.map_err(store_error)?;
-    let prepared = async {
-        let objects = archive_of(options, engines)?;
-        if let Some(objects) = &objects {
-            archive::check(objects).await?;
-        }
-        store.migrate().await.map_err(store_error)?;
-        let report = find_or_create_topic(&store, &stream).await?;
-        tracing::info!(
-            topic = stream.topic,
-            partitions = report.partitions,
-            created = report.created,
-            "topic"
-        );
-        let reader = LogReader::new(&stream).map_err(stream_error)?;
-        Ok((reader, report, objects))
-    };
-    match prepared.await {
-        Ok((reader, report, objects)) => Ok(Foundation {
-            store,
-            stream,
-            partitions: report.partitions,
-            retention: report.retention,
-            objects,
-            reader,
-            signer,
-            callers,
-            caller_token_file,
-            caller_token,
-        }),
-        Err(error) => {
-            store.close().await;
-            Err(error)
-        }
-    }
-}
-
 /// On an embedded log nobody shares the work, and a second consumer would keep the broker busy for nothing.
 fn share(stream: &wakelog_stream::Options, partitions: i32) -> Share {
     if stream.embedded {
@@ -337,54 +267,6 @@ fn share(stream: &wakelog_stream::Options, partitions: i32) -> Share {
     let mut stream = stream.clone();
     stream.group = format!("{}-archiver", stream.group);
     Share::Group(stream)
-}
-
-fn archive_of(options: &StackOptions, engines: &Engines) -> Result<Option<ObjectStore>, Error> {
-    if options.archive.is_some() {
-        return Ok(options.archive.clone());
-    }
-    let embedded = engines.archive().map(ObjectStore::new);
-    embedded.transpose().map_err(archive::archive_error)
-}
-
-fn stream_options(options: &StackOptions, engines: &Engines) -> Result<wakelog_stream::Options, Error> {
-    let mut stream = match (&options.brokers, engines.brokers()) {
-        (Some(brokers), _) => wakelog_stream::Options::new(brokers, &options.topic),
-        (None, Some(brokers)) => {
-            let mut stream = wakelog_stream::Options::embedded(brokers, &options.topic);
-            stream.partitions = EMBEDDED_PARTITIONS;
-            // The embedded broker keeps a group's dead members over a restart, and a member that joins then is never
-            // assigned anything. There is one persister in this process and its offsets are in the database, so each
-            // start takes a group of its own.
-            stream.group = format!("{}-{}", stream.group, uuid::Uuid::new_v4());
-            stream
-        }
-        (None, None) => return Err(Error::failed("the embedded log has no address")),
-    };
-    stream.client_id = "wakelog-up".to_owned();
-    stream.replication = options.replication;
-    stream.overrides = options.kafka.clone();
-    if let Some(partitions) = options.partitions {
-        stream.partitions = partitions;
-    }
-    if let Some(group) = &options.group {
-        stream.group = group.clone();
-    }
-    Ok(stream)
-}
-
-fn store_options(options: &StackOptions, engines: &Engines) -> Result<wakelog_store::Options, Error> {
-    match (&options.database_url, engines.database_url()) {
-        (Some(url), _) => {
-            let mut store = wakelog_store::Options::new(url.0.clone());
-            if let Some(connections) = options.database_connections {
-                store.max_connections = connections;
-            }
-            Ok(store)
-        }
-        (None, Some(url)) => Ok(wakelog_store::Options::single_connection(url)),
-        (None, None) => Err(Error::failed("the embedded database has no address")),
-    }
 }
 
 fn url_of(listener: &TcpListener) -> Result<String, Error> {

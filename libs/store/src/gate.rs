@@ -8,44 +8,78 @@
 use sqlx::PgConnection;
 use tokio::sync::watch;
 
+use crate::Error;
+use crate::error::is_of_rights;
+
 /// Names the lock among a database's advisory locks: "wakelog" and a number.
 pub(crate) const LOCK: i64 = 0x7761_6b65_6c6f_6701;
+
+/// Why a connection was turned away.
+#[derive(Debug, Clone)]
+pub(crate) enum TurnedAway {
+    /// The store is being built.
+    BeingBuilt,
+    /// Its user may not even look.
+    NotAllowed(String),
+}
+
+impl From<TurnedAway> for Error {
+    fn from(why: TurnedAway) -> Self {
+        match why {
+            TurnedAway::BeingBuilt => Self::BeingBuilt,
+            TurnedAway::NotAllowed(reason) => Self::NotAllowed { reason },
+        }
+    }
+}
 
 /// Whether the connections of a store pass, and whether one was turned away.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
     is_guarded: bool,
-    /// How often a connection was turned away.
-    refusals: watch::Sender<u64>,
+    /// Why the last connection was turned away that was.
+    refusals: watch::Sender<TurnedAway>,
 }
 
 impl Gate {
     pub(crate) fn new(is_guarded: bool) -> Self {
         Self {
             is_guarded,
-            refusals: watch::Sender::new(0),
+            refusals: watch::Sender::new(TurnedAway::BeingBuilt),
         }
     }
 
     /// Hears of connections that are turned away from now on.
-    pub(crate) fn refusals(&self) -> watch::Receiver<u64> {
+    pub(crate) fn refusals(&self) -> watch::Receiver<TurnedAway> {
         self.refusals.subscribe()
     }
 
     /// Asked of each connection once it is made.
     pub(crate) async fn pass(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        match self.may_pass(connection).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.refusals.send_replace(TurnedAway::BeingBuilt);
+                Err(sqlx::Error::Protocol(
+                    "the database is being built by a replay".to_owned(),
+                ))
+            }
+            Err(error) => {
+                // The pool would try again for as long as it may, and then only say that the time is over.
+                if let Some(refused) = error.as_database_error().filter(|_| is_of_rights(&error)) {
+                    let reason = refused.message().to_owned();
+                    self.refusals.send_replace(TurnedAway::NotAllowed(reason));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn may_pass(&self, connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
         // Before the lock as well: whoever waits for a rebuild's end and tries again and again must not keep it from going on.
-        if !self.is_guarded
+        Ok(!self.is_guarded
             || (!is_unfinished(connection).await?
                 && lock_shared(connection).await?
-                && !is_unfinished(connection).await?)
-        {
-            return Ok(());
-        }
-        self.refusals.send_modify(|refusals| *refusals += 1);
-        Err(sqlx::Error::Protocol(
-            "the database is being built by a replay".to_owned(),
-        ))
+                && !is_unfinished(connection).await?))
     }
 }
 

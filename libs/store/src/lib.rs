@@ -11,6 +11,7 @@
 //! | `store` | the handle, and taking a connection |
 //! | `gate` | who may connect to a store that is being built again, and when a rebuild may begin |
 //! | `schema` | which migrations are embedded, and whether the database has exactly those |
+//! | `rights` | whether the user may do what the services do |
 //! | `pins` | the partition of a session, and the generation that is about to be bound |
 //! | `progress` | claims of a partition: a new epoch fences the old owner |
 //! | `batch` | one batch of a partition, exactly once |
@@ -35,6 +36,7 @@ pub mod options;
 mod pins;
 mod progress;
 pub mod rebuild;
+mod rights;
 pub mod rows;
 mod schema;
 mod sessions;
@@ -52,6 +54,7 @@ pub use options::Options;
 pub use progress::{Claim, Progress};
 pub use rebuild::RebuildLock;
 pub use rebuild::rows::{Rebuild, RebuildPlan, RebuildStart, RestoredSession, UnknownSession};
+pub use rights::Use;
 pub use rows::{
     AccessWrite, BatchWrites, ErasureStanding, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery,
     PartRow, QuarantinedRecord, SessionRow, SessionWrite,

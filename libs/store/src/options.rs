@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr as _;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, PgConnection, PgPool};
 
 use crate::Error;
@@ -84,6 +84,25 @@ impl Options {
         })?;
         // The server can log statements with their times; this process has metrics.
         Ok(options.disable_statement_logging())
+    }
+
+    /// Which database it is, without secrets.
+    pub(crate) fn place(&self) -> Result<String, Error> {
+        let options = self.connect_options()?;
+        let database = options.get_database().unwrap_or(options.get_username());
+        Ok(match options.get_socket() {
+            Some(socket) => format!("{} of {}", database, socket.display()),
+            None => format!("{}:{}/{database}", options.get_host(), options.get_port()),
+        })
+    }
+
+    /// Whether the connection must be encrypted, which sqlx is built without.
+    pub(crate) fn wants_tls(&self) -> Result<bool, Error> {
+        let mode = self.connect_options()?.get_ssl_mode();
+        Ok(matches!(
+            mode,
+            PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull
+        ))
     }
 
     pub(crate) fn pool(&self, gate: &Gate) -> Result<PgPool, Error> {

@@ -32,6 +32,7 @@ impl Store {
     /// Brings the schema to this build's version. Safe to call from several services at once; refuses a database that
     /// a newer build has migrated, before it touches anything.
     pub async fn migrate(&self) -> Result<(), Error> {
+        self.check_migratable().await?;
         let give_up = Instant::now() + MIGRATION_BOUND;
         loop {
             match self.migrate_once().await {
@@ -41,6 +42,15 @@ impl Store {
                 Err(error) => return Err(error),
                 Ok(()) => return self.check_schema().await,
             }
+        }
+    }
+
+    /// Whether [`Store::migrate`] would do its work, or find it done. Changes nothing.
+    pub async fn check_migratable(&self) -> Result<(), Error> {
+        self.check_writable().await?;
+        match self.check_schema().await {
+            Err(Error::MigrationMissing { .. }) => self.check_may_create().await,
+            checked => checked,
         }
     }
 

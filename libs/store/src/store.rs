@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Transaction};
 use tokio::time::timeout;
 
@@ -15,6 +16,13 @@ use crate::{Effect, Error};
 
 /// How long to ask why the database can't be reached, once it is known that it can't.
 const DIAGNOSIS_BOUND: Duration = Duration::from_secs(2);
+
+/// How long to ask whether anything listens there at all.
+const LISTENING_BOUND: Duration = Duration::from_secs(1);
+
+/// The oldest server that has what is needed, as a server says its version.
+const OLDEST_SERVER: u32 = 15 * VERSION_UNIT;
+const VERSION_UNIT: u32 = 10_000;
 
 /// The hot tail. Cheap to clone; all clones share one pool.
 #[derive(Clone)]
@@ -33,12 +41,32 @@ impl Store {
             options: Arc::new(options),
             gate,
         };
-        match store.acquire().await {
-            Ok(_connection) => Ok(store),
+        match store.try_out().await {
+            Ok(()) => Ok(store),
             Err(error) => {
                 store.close().await;
-                Err(store.why_unreachable(error).await)
+                let place = store.options.place()?;
+                Err(store.why_unreachable(error).await.at(&place))
             }
+        }
+    }
+
+    /// Whether there is a connection, to a server that has what is needed.
+    async fn try_out(&self) -> Result<(), Error> {
+        if self.options.wants_tls()? {
+            let place = self.options.place()?;
+            return Err(Error::TlsNotBuilt { place });
+        }
+        let connection = self.acquire().await?;
+        match connection.server_version_num() {
+            Some(found) if found < OLDEST_SERVER => Err(Error::Unusable {
+                reason: format!(
+                    "it is PostgreSQL {}, and {} or newer is needed",
+                    found / VERSION_UNIT,
+                    OLDEST_SERVER / VERSION_UNIT
+                ),
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -67,7 +95,7 @@ impl Store {
         // The pool would try again until the time is over.
         let acquired = tokio::select! {
             acquired = self.pool.acquire() => acquired,
-            Ok(()) = refusals.changed() => return Err(Error::BeingBuilt),
+            Ok(()) = refusals.changed() => return Err(refusals.borrow().clone().into()),
         };
         acquired.map_err(|error| {
             let error = convert(During::Acquire, error);
@@ -127,10 +155,20 @@ impl Store {
                 }
                 "a connection came only after the acquire time-out".to_owned()
             }
+            Err(_) if is_listened_at(&options).await => {
+                "something listens there and gives no answer as PostgreSQL does".to_owned()
+            }
             Err(_) => "no answer".to_owned(),
         };
         Error::Unreachable { reason }
     }
+}
+
+/// Whether a connection can be made, whatever is at its other end.
+async fn is_listened_at(options: &PgConnectOptions) -> bool {
+    let address = (options.get_host(), options.get_port());
+    let connecting = timeout(LISTENING_BOUND, tokio::net::TcpStream::connect(address));
+    options.get_socket().is_none() && matches!(connecting.await, Ok(Ok(_)))
 }
 
 impl fmt::Debug for Store {

@@ -33,6 +33,9 @@ const FIXED: &[&str] = &[
     "transactional.id",
 ];
 
+/// `ssl` and `sasl_ssl` of it need a library that librdkafka is built without.
+const SECURITY_PROTOCOL: &str = "security.protocol";
+
 /// How often clients look for new partitions and moved leaders.
 const METADATA_REFRESH: Duration = Duration::from_secs(10);
 
@@ -64,6 +67,12 @@ fn finish(mut config: ClientConfig, options: &Options) -> Result<ClientConfig, E
             return Err(Error::Config {
                 key: key.clone(),
                 reason,
+            });
+        }
+        if key == SECURITY_PROTOCOL && value.to_ascii_lowercase().ends_with("ssl") {
+            return Err(Error::TlsNotBuilt {
+                key: key.clone(),
+                value: value.clone(),
             });
         }
         config.set(key, value);

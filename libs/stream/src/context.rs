@@ -1,5 +1,7 @@
 //! What librdkafka says besides answering, as logs and metrics.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
@@ -19,6 +21,47 @@ impl ClientContext for QuietContext {
 }
 
 impl ConsumerContext for QuietContext {}
+
+/// For a client whose calls say only that no broker answered: keeps what it said besides.
+#[derive(Default)]
+pub(crate) struct RememberingContext {
+    last: Mutex<Option<Trouble>>,
+}
+
+/// What a client said last that is no mere consequence of something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) code: RDKafkaErrorCode,
+    pub(crate) reason: String,
+}
+
+impl RememberingContext {
+    /// What was said last, and forgets it.
+    pub(crate) fn take(&self) -> Option<Trouble> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Trouble>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for RememberingContext {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        log_line(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        log_error(&error, reason);
+        let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
+        if code != RDKafkaErrorCode::AllBrokersDown {
+            let reason = reason.to_owned();
+            *self.lock() = Some(Trouble { code, reason });
+        }
+    }
+}
+
+impl ConsumerContext for RememberingContext {}
 
 pub(crate) fn log_line(level: RDKafkaLogLevel, facility: &str, message: &str) {
     match level {

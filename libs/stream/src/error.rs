@@ -32,6 +32,42 @@ pub enum Error {
         /// What the client said.
         reason: String,
     },
+    /// A broker answers and does not let this client in.
+    #[error("the broker refuses this client: {reason}")]
+    Refused {
+        /// What it said.
+        reason: String,
+    },
+    /// A broker says which requests it knows, and answers no other.
+    #[error("the broker answers, and lets this client no further: {reason}")]
+    Unwelcome {
+        /// What the client said.
+        reason: String,
+    },
+    /// What listens there is no broker.
+    #[error("{address} is no Kafka broker: {found}")]
+    NoBroker {
+        /// Where.
+        address: String,
+        /// What was found instead.
+        found: &'static str,
+    },
+    /// The broker lacks what is needed.
+    #[error("the broker {address} is too old: it lacks {lacks}; Apache Kafka 0.11 or newer has it")]
+    BrokerTooOld {
+        /// Which one.
+        address: String,
+        /// The requests that it does not know.
+        lacks: String,
+    },
+    /// TLS is asked for, and this build does not speak it.
+    #[error("{key} is {value}, and this build speaks no TLS to brokers")]
+    TlsNotBuilt {
+        /// The setting.
+        key: String,
+        /// Its value.
+        value: String,
+    },
     /// The topic does not exist.
     #[error("topic {topic:?} does not exist")]
     NoTopic {

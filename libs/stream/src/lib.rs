@@ -3,7 +3,9 @@
 //! | module | decision |
 //! |---|---|
 //! | [`options`] | what a service may choose about its broker clients; everything else is fixed in `config` |
-//! | [`topic`] | how the topic is created and which settings of it are worth a warning |
+//! | [`topic`] | how the topic is created and what is known of it |
+//! | `flaws` | which settings of the topic weaken a guarantee, and which break it |
+//! | `greeting` | what listens at the brokers' addresses |
 //! | [`producer`] | publishing in call order, and what a failed publish says about the log |
 //! | [`reader`] | watermarks and replays, without a consumer group |
 //! | [`consumer`] | the group consumer: the owner of a partition names its start offset, back-pressure per partition |
@@ -18,6 +20,8 @@
 
 mod config;
 mod context;
+mod flaws;
+mod greeting;
 
 pub mod consumer;
 pub mod error;
@@ -31,9 +35,10 @@ pub mod topic;
 pub use config::producer as producer_config;
 pub use consumer::{ConsumerEvent, GroupConsumer, PartitionOwner, PartitionRecords};
 pub use error::{Effect, Error, PublishError};
+pub use flaws::Flaw;
 pub use options::Options;
 pub use producer::{Delivery, Producer};
 pub use reader::{LogReader, Watermarks};
 pub use record::Record;
 pub use retry::{RetryPolicy, retry};
-pub use topic::{TopicReport, describe_topic, ensure_topic};
+pub use topic::{TopicReport, check_creatable, describe_topic, ensure_topic};

@@ -9,7 +9,7 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::config;
-use crate::context::QuietContext;
+use crate::context::{QuietContext, RememberingContext, Trouble};
 use crate::error::Error;
 use crate::options::Options;
 use crate::record::{Budget, Record};
@@ -31,6 +31,9 @@ const LEADER_WAIT: Duration = Duration::from_secs(2);
 /// How often a range looks whether its reader has made room.
 const ROOM_CHECK: Duration = Duration::from_millis(2);
 
+/// How long to listen to what a client has to say after a call has failed.
+const LAST_WORDS: Duration = Duration::from_millis(20);
+
 /// Where a partition begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermarks {
@@ -47,7 +50,7 @@ pub struct LogReader {
 }
 
 struct Shared {
-    metadata: Arc<BaseConsumer<QuietContext>>,
+    metadata: Arc<BaseConsumer<RememberingContext>>,
     /// Made once it is asked for.
     group_lookup: Arc<Mutex<Option<BaseConsumer<QuietContext>>>>,
     group_config: ClientConfig,
@@ -61,7 +64,7 @@ impl LogReader {
     /// Makes a client. Brokers are connected to in the background; none has to be there yet.
     pub fn new(options: &Options) -> Result<Self, Error> {
         let metadata = config::metadata(options)?
-            .create_with_context(QuietContext)
+            .create_with_context(RememberingContext::default())
             .map_err(|error| Error::from_kafka("create reader", error))?;
         let shared = Shared {
             metadata: Arc::new(metadata),
@@ -87,7 +90,7 @@ impl LogReader {
                 let found = watermarks(client, topic, partition, bound);
                 if matches!(found, Err(Error::NoPartition { .. })) {
                     // What the client knows may be older than the partition.
-                    partition_count(client, topic, bound)?;
+                    layout(client, topic, bound)?;
                     return watermarks(client, topic, partition, bound);
                 }
                 found
@@ -98,9 +101,14 @@ impl LogReader {
 
     /// How many partitions the topic has now.
     pub async fn partition_count(&self) -> Result<i32, Error> {
+        self.layout().await.map(|layout| layout.partitions)
+    }
+
+    /// How the topic is spread over the cluster now.
+    pub(crate) async fn layout(&self) -> Result<Layout, Error> {
         let shared = Arc::clone(&self.shared);
         self.request("fetch metadata", move || {
-            partition_count(&shared.metadata, &shared.topic, shared.request_timeout)
+            layout(&shared.metadata, &shared.topic, shared.request_timeout)
         })
         .await
     }
@@ -175,7 +183,15 @@ impl LogReader {
         let asked = tokio::task::spawn_blocking(move || {
             // Nobody polls this client for records, so what it has to say would pile up.
             while metadata.poll(Duration::ZERO).is_some() {}
-            let answer = ask();
+            metadata.context().take();
+            let mut answer = ask();
+            if let Err(error) = &mut answer {
+                // What it logs comes first, and ends a poll that does not wait.
+                while metadata.poll(LAST_WORDS).is_some() {}
+                if let Some(trouble) = metadata.context().take() {
+                    tell_more(error, trouble);
+                }
+            }
             drop(turn);
             answer
         });
@@ -236,11 +252,38 @@ fn committed(
     }))
 }
 
-fn partition_count(
-    consumer: &BaseConsumer<QuietContext>,
+/// The call says only that no broker answered; the client has said why.
+fn tell_more(error: &mut Error, trouble: Trouble) {
+    let Error::Unreachable { reason, .. } = error else {
+        return;
+    };
+    match trouble.code {
+        RDKafkaErrorCode::Authentication
+        | RDKafkaErrorCode::SaslAuthenticationFailed
+        | RDKafkaErrorCode::UnsupportedSASLMechanism
+        | RDKafkaErrorCode::IllegalSASLState => {
+            *error = Error::Refused {
+                reason: trouble.reason,
+            };
+        }
+        _ => *reason = trouble.reason,
+    }
+}
+
+/// How a topic is spread over its cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) partitions: i32,
+    /// Of the partition that has the fewest.
+    pub(crate) replicas: i32,
+    pub(crate) brokers: usize,
+}
+
+fn layout(
+    consumer: &BaseConsumer<RememberingContext>,
     topic: &str,
     bound: Duration,
-) -> Result<i32, Error> {
+) -> Result<Layout, Error> {
     let operation = "fetch metadata";
     let metadata = consumer
         .fetch_metadata(Some(topic), bound)
@@ -260,9 +303,17 @@ fn partition_count(
         }
         Some(code) => return Err(Error::from_code(operation, code)),
     }
+    let replicas = found.partitions().iter().map(|found| found.replicas().len());
     match i32::try_from(found.partitions().len()) {
         Ok(0) | Err(_) => Err(missing()),
-        Ok(partitions) => Ok(partitions),
+        Ok(partitions) => Ok(Layout {
+            partitions,
+            replicas: replicas
+                .min()
+                .and_then(|fewest| fewest.try_into().ok())
+                .unwrap_or(0),
+            brokers: metadata.brokers().len(),
+        }),
     }
 }
 

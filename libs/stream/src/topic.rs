@@ -1,4 +1,4 @@
-//! How the topic is created, and which settings of it are worth a warning.
+//! How the topic is created, and what is known of it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,15 +11,11 @@ use rdkafka::error::RDKafkaErrorCode;
 use crate::config;
 use crate::context::QuietContext;
 use crate::error::Error;
+use crate::flaws::{self, Flaw};
+use crate::greeting;
 use crate::options::Options;
-use crate::reader::LogReader;
+use crate::reader::{Layout, LogReader};
 use crate::retry::{RetryPolicy, retry};
-
-#[cfg(test)]
-mod tests;
-
-/// The largest record that services publish: a part of 512 KiB, its key and what the encoding adds.
-const LARGEST_RECORD: i64 = (512 + 64) << 10;
 
 /// What the topic is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +26,8 @@ pub struct TopicReport {
     pub created: bool,
     /// How long it keeps its records; `None`: for ever, or the broker does not say.
     pub retention: Option<Duration>,
-    /// Settings that weaken a guarantee, one sentence each.
-    pub warnings: Vec<String>,
+    /// What of it weakens a guarantee, or breaks one.
+    pub flaws: Vec<Flaw>,
 }
 
 /// Creates the topic if there is none, and looks at its settings in any case.
@@ -40,7 +36,7 @@ pub async fn ensure_topic(options: &Options) -> Result<TopicReport, Error> {
         return Ok(report);
     }
     let admin = Admin::new(options)?;
-    let created = admin.create_topic().await;
+    let created = admin.create_topic(Creation::Real).await;
     admin.close().await;
     let created = created?;
     // A new topic takes a moment to reach every broker.
@@ -59,38 +55,65 @@ pub async fn ensure_topic(options: &Options) -> Result<TopicReport, Error> {
 
 /// Looks at the topic and its settings; `None` if there is none.
 pub async fn describe_topic(options: &Options) -> Result<Option<TopicReport>, Error> {
-    let partitions = match LogReader::new(options)?.partition_count().await {
-        Ok(partitions) => partitions,
-        Err(Error::NoTopic { .. }) => return Ok(None),
-        Err(error) => return Err(error),
+    let layout = match LogReader::new(options)?.layout().await {
+        Ok(layout) => Some(layout),
+        Err(Error::NoTopic { .. }) => None,
+        Err(error) if options.embedded => return Err(error),
+        Err(error) => return Err(greeting::explain(options, error).await),
+    };
+    if !options.embedded {
+        greeting::check_version(options).await?;
+    }
+    let Some(layout) = layout else {
+        return Ok(None);
     };
     // The embedded broker reports only what was set explicitly.
-    let (retention, warnings) = match options.embedded {
+    let (retention, flaws) = match options.embedded {
         true => (None, Vec::new()),
-        false => look_at_settings(options).await?,
+        false => look_at_settings(options, layout).await?,
     };
-    for warning in &warnings {
-        tracing::warn!(topic = options.topic, warning, "topic setting");
-    }
     Ok(Some(TopicReport {
-        partitions,
+        partitions: layout.partitions,
         created: false,
         retention,
-        warnings,
+        flaws,
     }))
 }
 
-async fn look_at_settings(options: &Options) -> Result<(Option<Duration>, Vec<String>), Error> {
+/// Whether the topic could be created as the options say. Creates nothing.
+pub async fn check_creatable(options: &Options) -> Result<(), Error> {
+    // The embedded broker creates what it is asked for.
+    if options.embedded {
+        return Ok(());
+    }
+    let admin = Admin::new(options)?;
+    let checked = admin.create_topic(Creation::Trial).await;
+    admin.close().await;
+    checked.map(drop)
+}
+
+async fn look_at_settings(options: &Options, layout: Layout) -> Result<(Option<Duration>, Vec<Flaw>), Error> {
     let admin = Admin::new(options)?;
     let settings = admin.settings().await;
     admin.close().await;
-    Ok(settings.map_or_else(
-        |error| {
-            let warning = format!("the settings of the topic can't be read: {error}");
-            (None, vec![warning])
-        },
-        |settings| (retention_of(&settings), warnings_of(&settings)),
-    ))
+    let mut flaws = flaws::of_layout(options, layout);
+    Ok(match settings {
+        Ok(settings) => {
+            flaws.extend(flaws::of_settings(options, &settings));
+            (retention_of(&settings), flaws)
+        }
+        Err(error) => {
+            flaws.push(flaws::unreadable(&error));
+            (None, flaws)
+        }
+    })
+}
+
+/// Whether the topic is created, or only the broker asked whether it would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Creation {
+    Real,
+    Trial,
 }
 
 struct Admin<'a> {
@@ -113,28 +136,28 @@ impl<'a> Admin<'a> {
     }
 
     /// Whether it was made by this call.
-    async fn create_topic(&self) -> Result<bool, Error> {
+    async fn create_topic(&self, creation: Creation) -> Result<bool, Error> {
         let mut settings = vec![("cleanup.policy", "delete")];
         if !self.options.embedded {
             settings.push(("message.timestamp.type", "LogAppendTime"));
             settings.push(("retention.bytes", "-1"));
-            if self.options.replication >= 3 {
+            if self.options.replication >= flaws::REPLICAS_THAT_MAY_LOSE_ONE {
                 settings.push(("min.insync.replicas", "2"));
             }
         }
-        match self.create_topic_with(&settings).await {
+        match self.create_topic_with(&settings, creation).await {
             Err(Error::Kafka { source, .. }) if is_refused_setting(source.rdkafka_error_code()) => {
                 tracing::warn!(
                     topic = self.options.topic,
                     "broker refuses topic settings, its defaults are taken"
                 );
-                self.create_topic_with(&[]).await
+                self.create_topic_with(&[], creation).await
             }
             outcome => outcome,
         }
     }
 
-    async fn create_topic_with(&self, settings: &[(&str, &str)]) -> Result<bool, Error> {
+    async fn create_topic_with(&self, settings: &[(&str, &str)], creation: Creation) -> Result<bool, Error> {
         let operation = "create topic";
         let replication = TopicReplication::Fixed(self.options.replication);
         let topic = NewTopic::new(&self.options.topic, self.options.partitions, replication);
@@ -143,7 +166,8 @@ impl<'a> Admin<'a> {
             .fold(topic, |topic, (key, value)| topic.set(key, value));
         let admin_options = self
             .admin_options()
-            .operation_timeout(Some(self.options.request_timeout));
+            .operation_timeout(Some(self.options.request_timeout))
+            .validate_only(creation == Creation::Trial);
         let answers = self
             .bounded(operation, self.client.create_topics(&[topic], &admin_options))
             .await?;
@@ -212,39 +236,4 @@ fn is_refused_setting(code: Option<RDKafkaErrorCode>) -> bool {
 fn retention_of(settings: &HashMap<String, String>) -> Option<Duration> {
     let milliseconds = settings.get("retention.ms")?.parse().ok()?;
     Some(Duration::from_millis(milliseconds))
-}
-
-/// What of these settings weakens a guarantee. A setting that the broker does not report is not judged.
-fn warnings_of(settings: &HashMap<String, String>) -> Vec<String> {
-    let text = |name: &str| settings.get(name).map(String::as_str);
-    let number = |name: &str| text(name).and_then(|value| value.parse::<i64>().ok());
-    let mut warnings = Vec::new();
-    if let Some(policy) = text("cleanup.policy").filter(|policy| *policy != "delete") {
-        warnings.push(format!(
-            "cleanup.policy is {policy:?}: compaction deletes entries, it must be \"delete\""
-        ));
-    }
-    if let Some(kind) = text("message.timestamp.type").filter(|kind| *kind != "LogAppendTime") {
-        warnings.push(format!(
-            "message.timestamp.type is {kind:?}: retention then depends on producers' clocks, it should be \
-             \"LogAppendTime\""
-        ));
-    }
-    if let Some(bytes) = number("retention.bytes").filter(|bytes| *bytes >= 0) {
-        warnings.push(format!(
-            "retention.bytes is {bytes}: a busy partition loses records before their time, it should be -1"
-        ));
-    }
-    if number("min.insync.replicas") == Some(1) {
-        warnings.push(
-            "min.insync.replicas is 1: an acknowledged record may exist on one broker only and be lost with it"
-                .to_owned(),
-        );
-    }
-    if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < LARGEST_RECORD) {
-        warnings.push(format!(
-            "max.message.bytes is {bytes}: a full part does not fit, it must be at least {LARGEST_RECORD}"
-        ));
-    }
-    warnings
 }

@@ -36,6 +36,13 @@ pub struct Kafka {
     between: Option<Between>,
 }
 
+/// Ports of a broker that do not let everybody in.
+#[derive(Debug, Clone, Copy)]
+pub struct Doors {
+    pub sasl: u16,
+    pub tls: u16,
+}
+
 /// What stands between the brokers of a cluster, and before each of them.
 struct Between {
     links: Links,
@@ -94,6 +101,37 @@ impl Kafka {
                 client_ports,
             }),
         }
+    }
+
+    /// Gives a broker that is all there is further doors, before its first start: one wants a password, one wants TLS.
+    pub fn add_doors(&mut self, key_and_certificate: &std::path::Path, password: &str) -> Doors {
+        let doors = Doors {
+            sasl: free_port(),
+            tls: free_port(),
+        };
+        let broker = self.brokers.first_mut().expect("a broker");
+        let (port, controller) = (broker.port, broker.controller_port);
+        let open = format!("PLAINTEXT://127.0.0.1:{port}");
+        let others = format!(
+            "SASL_PLAINTEXT://127.0.0.1:{},SSL://127.0.0.1:{}",
+            doors.sasl, doors.tls
+        );
+        let login = "org.apache.kafka.common.security.plain.PlainLoginModule required";
+        let settings = vec![
+            format!("listeners={open},{others},CONTROLLER://127.0.0.1:{controller}"),
+            format!("advertised.listeners={open},{others}"),
+            "inter.broker.listener.name=PLAINTEXT".to_owned(),
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL"
+                .to_owned(),
+            "sasl.enabled.mechanisms=PLAIN".to_owned(),
+            format!(
+                "listener.name.sasl_plaintext.plain.sasl.jaas.config={login} user_wakelog=\"{password}\";"
+            ),
+            "ssl.keystore.type=PEM".to_owned(),
+            format!("ssl.keystore.location={}", key_and_certificate.display()),
+        ];
+        broker.configure(settings, Vec::new());
+        doors
     }
 
     /// Starts all brokers that do not run, and waits until they answer.
@@ -263,6 +301,24 @@ impl Kafka {
             assert!(Instant::now() < deadline, "the topic stays: {outcome:?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// How many partitions a topic has; `None` if there is none.
+    pub fn partitions(&self, topic: &str) -> Option<usize> {
+        let consumer: BaseConsumer = self.config().create().expect("a client");
+        let metadata = consumer.fetch_metadata(None, Duration::from_secs(30));
+        let metadata = metadata.expect("the broker answers");
+        let found = metadata.topics().iter().find(|found| found.name() == topic)?;
+        Some(found.partitions().len())
+    }
+
+    /// The groups whose names begin with `prefix`.
+    pub fn groups(&self, prefix: &str) -> Vec<String> {
+        let consumer: BaseConsumer = self.config().create().expect("a client");
+        let groups = consumer.fetch_group_list(None, Duration::from_secs(30));
+        let groups = groups.expect("the broker answers");
+        let names = groups.groups().iter().map(|group| group.name().to_owned());
+        names.filter(|name| name.starts_with(prefix)).collect()
     }
 
     /// The first and the next offset of a partition.

@@ -1,11 +1,11 @@
 //! The archive: whether the bucket is there, takes what is put into it, and is that of this log.
 
-use wakelog_archive::{BucketState, ObjectStore};
+use wakelog_archive::ObjectStore;
 use wakelog_stream::LogReader;
 
 use super::Finding;
 use crate::config::Settings;
-use crate::services::archive::{OTHER_LOG_HINT, archive_error, configured, misfit, unusable};
+use crate::services::archive::{OTHER_LOG_HINT, check, configured, misfit};
 
 const ARCHIVE: &str = "archive";
 
@@ -42,18 +42,14 @@ async fn other_log(objects: &ObjectStore, log: &LogReader, topic: &str) -> Optio
 }
 
 async fn look_at(objects: &ObjectStore) -> Finding {
-    let bucket = objects.options().bucket.clone();
-    match objects.check().await {
-        Ok(BucketState::Ready) => {}
-        Ok(other) => return Finding::error(ARCHIVE, unusable(&other)),
-        Err(error) => return Finding::error(ARCHIVE, archive_error(error)),
-    }
-    match objects.check_write().await {
-        Ok(BucketState::Ready) => Finding::ok(
+    match check(objects).await {
+        Ok(()) => Finding::ok(
             ARCHIVE,
-            format!("bucket {bucket} takes, returns and deletes objects"),
+            format!(
+                "bucket {} takes, returns and deletes objects",
+                objects.options().bucket
+            ),
         ),
-        Ok(other) => Finding::error(ARCHIVE, unusable(&other)),
-        Err(error) => Finding::error(ARCHIVE, archive_error(error)),
+        Err(error) => Finding::error(ARCHIVE, error),
     }
 }

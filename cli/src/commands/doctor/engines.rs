@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use wakelog_persister::StopReason;
-use wakelog_store::{Progress, Store};
-use wakelog_stream::{LogReader, describe_topic};
+use wakelog_store::{Progress, Store, Use};
+use wakelog_stream::{LogReader, check_creatable, describe_topic};
 
 use super::Finding;
 use crate::commands::announced;
 use crate::config::Settings;
 use crate::discovery::Announcement;
+use crate::exit::Error;
 use crate::services::topic::{
-    GONE_HINT, OTHER_TOPIC_HINT, UNFINISHED_HINT, folded_records, gone, other_topic, unfinished_rebuild,
+    FEWER_PARTITIONS_HINT, GONE_HINT, OTHER_TOPIC_HINT, UNFINISHED_HINT, fewer_partitions, folded_records,
+    gone, other_topic, short_retention, unfinished_rebuild,
 };
-use crate::services::{
-    NEW_DATABASE_HINT, connect_unguarded, service_error, store_error, stream_error, stream_options,
-};
+use crate::services::{connect_unguarded, service_error, store_error, stream_error, stream_options};
 
 const LOG: &str = "log";
 const TOPIC: &str = "topic";
@@ -96,19 +96,20 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Topic 
     };
     findings.push(Finding::ok(LOG, format!("{} answers", options.brokers)));
     let Some(report) = report else {
+        let creatable = check_creatable(&options).await.map_err(stream_error);
+        findings.extend(creatable.err().map(|error| Finding::error(TOPIC, error)));
         return Topic::Absent;
     };
     findings.push(Finding::ok(
         TOPIC,
         format!("{} has {} partitions", options.topic, report.partitions),
     ));
-    for warning in report.warnings {
-        findings.push(Finding::warn(
-            TOPIC,
-            warning,
-            "change the topic's setting at the broker",
-        ));
-    }
+    findings.extend(report.flaws.iter().map(|flaw| match flaw.breaks_durability {
+        true => Finding::fail(TOPIC, flaw.what.clone(), flaw.mend),
+        false => Finding::warn(TOPIC, flaw.what.clone(), flaw.mend),
+    }));
+    let retention = short_retention(report.retention, settings.s3.bucket.is_some());
+    findings.extend(retention.map(|(short, mend)| Finding::warn(TOPIC, short, mend)));
     match LogReader::new(&options) {
         Ok(reader) => Topic::There(reader),
         Err(error) => {
@@ -145,20 +146,28 @@ pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
     match store.check_schema().await {
         Ok(()) => {
             findings.push(Finding::ok(SCHEMA, "all migrations of this build are applied"));
+            findings.extend(allowed(&store).await);
             let fit = fit_of_log(&store, log, topic).await;
             if !fit.is_empty() {
                 findings.retain(|finding| finding.check != TOPIC);
             }
             findings.extend(fit);
         }
-        Err(error @ wakelog_store::Error::MigrationMissing { version: 1 }) => findings.push(Finding::error(
-            SCHEMA,
-            store_error(error).with_hint(NEW_DATABASE_HINT),
-        )),
         Err(error) => findings.push(Finding::error(SCHEMA, store_error(error))),
     }
     store.close().await;
     findings
+}
+
+/// Whether services could write what they have to, as this user on this server.
+async fn allowed(store: &Store) -> Option<Finding> {
+    let checked = match store.check_writable().await {
+        Ok(()) => store.check_rights(&Use::ALL).await,
+        read_only => read_only,
+    };
+    checked
+        .err()
+        .map(|error| Finding::error(DATABASE, store_error(error)))
 }
 
 /// A topic that nobody has used yet, as far as is known.
@@ -193,12 +202,22 @@ async fn fit_of_log(store: &Store, log: Topic, topic: &str) -> Vec<Finding> {
             };
         }
     };
+    match fewer_than_folded(store, &reader, topic).await {
+        Ok(None) => {}
+        Ok(Some(fewer)) => return vec![Finding::fail(TOPIC, fewer, FEWER_PARTITIONS_HINT)],
+        Err(error) => return vec![Finding::error(LOG, error)],
+    }
     let misfits = misfits(store, &reader, topic).await;
     // Lags of a log that is another one say nothing.
     match misfits.is_empty() {
         true => persister(store, &reader, topic).await,
         false => misfits,
     }
+}
+
+async fn fewer_than_folded(store: &Store, reader: &LogReader, topic: &str) -> Result<Option<String>, Error> {
+    let partitions = reader.partition_count().await.map_err(stream_error)?;
+    fewer_partitions(store, topic, partitions).await
 }
 
 /// The partitions whose log is not, or not wholly, the one that was folded.

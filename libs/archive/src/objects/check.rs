@@ -1,6 +1,9 @@
 //! Whether the bucket can be used, for whoever sets it up.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::ObjectStore;
@@ -10,6 +13,9 @@ use crate::Error;
 
 /// What the name of a trial object begins with.
 const TRIAL_PREFIX: &str = "doctor/trial-";
+
+/// How long it may take to find out whether the bucket is there: whoever starts waits for it.
+const CHECK_BOUND: Duration = Duration::from_secs(10);
 
 /// What is known of the bucket.
 #[must_use]
@@ -39,11 +45,40 @@ pub enum BucketState {
 impl ObjectStore {
     /// Asks once whether the bucket is there and may be read. Errors are what is no [`BucketState`].
     pub async fn check(&self) -> Result<BucketState, Error> {
+        let asking = async {
+            match self.head_bucket().await? {
+                // The answer to HEAD has no body that could say what is wrong: the bucket, a key, or a right.
+                BucketState::Absent | BucketState::Denied { .. } => self.list_one().await,
+                other => Ok(other),
+            }
+        };
+        match timeout(CHECK_BOUND, Box::pin(asking)).await {
+            Ok(state) => state,
+            Err(_) => Ok(BucketState::Unreachable {
+                reason: format!("no answer within {CHECK_BOUND:?}"),
+            }),
+        }
+    }
+
+    async fn head_bucket(&self) -> Result<BucketState, Error> {
         let operation = Operation::HeadBucket;
         let asked = self
             .request_within(RetryPolicy::none(), operation, self.bucket(), || async {
                 let head = self.client().head_bucket().bucket(self.bucket());
                 Box::pin(head.send())
+                    .await
+                    .map_err(|error| RequestError::of_sdk(operation, self.bucket(), error))
+            })
+            .await;
+        state(asked)
+    }
+
+    async fn list_one(&self) -> Result<BucketState, Error> {
+        let operation = Operation::List;
+        let asked = self
+            .request_within(RetryPolicy::none(), operation, self.bucket(), || async {
+                let list = self.client().list_objects_v2().bucket(self.bucket()).max_keys(1);
+                Box::pin(list.send())
                     .await
                     .map_err(|error| RequestError::of_sdk(operation, self.bucket(), error))
             })
@@ -71,9 +106,11 @@ fn state<T>(asked: Result<T, Error>) -> Result<BucketState, Error> {
     };
     let reason = failed.reason.clone();
     match failed.failure {
-        // The answer to HEAD has no body that could say which of the two it is.
         Failure::BucketNotFound => Ok(BucketState::Absent),
-        Failure::NotFound if failed.operation == Operation::HeadBucket => Ok(BucketState::Absent),
+        // Nobody was asked about an object.
+        Failure::NotFound if matches!(failed.operation, Operation::HeadBucket | Operation::List) => {
+            Ok(BucketState::Absent)
+        }
         Failure::Denied => Ok(BucketState::Denied { reason }),
         Failure::ReadOnly => Ok(BucketState::ReadOnly { reason }),
         Failure::Unavailable | Failure::Throttled => Ok(BucketState::Unreachable { reason }),

@@ -214,6 +214,8 @@ impl RequestError {
 fn classify(status: u16, code: Option<&str>) -> Failure {
     match (status, code.unwrap_or_default()) {
         (_, "NoSuchBucket") => Failure::BucketNotFound,
+        // Not every server says it with 403.
+        (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AccessDenied") => Failure::Denied,
         (
             _,
             "SlowDown" | "Throttling" | "ThrottlingException" | "TooManyRequests" | "RequestLimitExceeded",

@@ -10,6 +10,7 @@ fn statuses_and_codes_have_one_meaning_each() {
         (404, Some("NoSuchBucket"), Failure::BucketNotFound),
         (403, Some("AccessDenied"), Failure::Denied),
         (401, None, Failure::Denied),
+        (404, Some("InvalidAccessKeyId"), Failure::Denied),
         (405, Some("MethodNotAllowed"), Failure::ReadOnly),
         (409, Some("ConditionalRequestConflict"), Failure::Conflict),
         (412, Some("PreconditionFailed"), Failure::PreconditionFailed),
