@@ -20,7 +20,7 @@ use crate::support::process::{dying_with_us, wakelog};
 const DEPENDENCY: i32 = 5;
 
 /// Processes at a time. Most of them wait for somebody who does not answer.
-static TURNS: Semaphore = Semaphore::const_new(24);
+static TURNS: Semaphore = Semaphore::const_new(64);
 
 /// What is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -107,10 +107,9 @@ fn state<T>(asked: Result<T, Error>) -> Result<BucketState, Error> {
     let reason = failed.reason.clone();
     match failed.failure {
         Failure::BucketNotFound => Ok(BucketState::Absent),
-        // Nobody was asked about an object.
-        Failure::NotFound if matches!(failed.operation, Operation::HeadBucket | Operation::List) => {
-            Ok(BucketState::Absent)
-        }
+        Failure::NotFound if failed.operation == Operation::HeadBucket => Ok(BucketState::Absent),
+        // It is not the bucket that is not found. Some servers say so of a key that they do not know.
+        Failure::NotFound if failed.operation == Operation::List => Ok(BucketState::Denied { reason }),
         Failure::Denied => Ok(BucketState::Denied { reason }),
         Failure::ReadOnly => Ok(BucketState::ReadOnly { reason }),
         Failure::Unavailable | Failure::Throttled => Ok(BucketState::Unreachable { reason }),
