@@ -265,16 +265,11 @@ async fn prepare(
     if let Some(objects) = needs.writes {
         archive::check(objects).await?;
         archive::check_bucket(objects, store, &stream.topic).await?;
-        if found.is_some() {
-            archive::check_log(objects, &reader, &stream.topic).await?;
-        }
-    }
-    if let Some(report) = found {
-        return Ok((report, reader));
-    }
-    let report = find_or_create_topic(store, stream).await?;
-    if let Some(objects) = needs.writes {
         archive::check_log(objects, &reader, &stream.topic).await?;
     }
+    let report = match found {
+        Some(report) => report,
+        None => find_or_create_topic(store, stream).await?,
+    };
     Ok((report, reader))
 }

@@ -87,13 +87,17 @@ impl Newest {
         reader: &LogReader,
         topic: &str,
     ) -> Result<Option<ArchiveMisfit>, Error> {
-        let partitions = reader.partition_count().await?;
+        let partitions = match reader.partition_count().await {
+            Err(wakelog_stream::Error::NoTopic { .. }) => 0,
+            counted => counted?,
+        };
         for (partition, (key, covered)) in &self.covered {
             let Ok(covered) = covered else {
                 continue;
             };
             let what = match covered.topic == topic {
                 false => Some(format!("it is of topic {}", covered.topic)),
+                true if partitions == 0 => Some("the topic does not exist".to_owned()),
                 true if *partition >= partitions => Some(format!("the topic has no partition {partition}")),
                 true => differs(*partition, covered, reader).await?,
             };

@@ -41,7 +41,10 @@ pub(super) struct Log {
 /// The topic, as far as the log's answers go.
 pub(super) enum Topic {
     Unknown,
-    Absent,
+    Absent {
+        /// Whether the first service could create it.
+        creatable: bool,
+    },
     There(LogReader),
 }
 
@@ -50,7 +53,7 @@ impl Topic {
     pub(super) fn reader(&self) -> Option<LogReader> {
         match self {
             Self::There(reader) => Some(reader.clone()),
-            Self::Unknown | Self::Absent => None,
+            Self::Unknown | Self::Absent { .. } => None,
         }
     }
 }
@@ -97,8 +100,11 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Topic 
     findings.push(Finding::ok(LOG, format!("{} answers", options.brokers)));
     let Some(report) = report else {
         let creatable = check_creatable(&options).await.map_err(stream_error);
+        let topic = Topic::Absent {
+            creatable: creatable.is_ok(),
+        };
         findings.extend(creatable.err().map(|error| Finding::error(TOPIC, error)));
-        return Topic::Absent;
+        return topic;
     };
     findings.push(Finding::ok(
         TOPIC,
@@ -122,7 +128,7 @@ async fn look_at_log(settings: &Settings, findings: &mut Vec<Finding>) -> Topic 
 pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
     let topic = settings.topic.as_str();
     // Whether an absent topic is a new one or one that has gone, only the database can tell.
-    let mut findings: Vec<Finding> = matches!(log, Topic::Absent)
+    let mut findings: Vec<Finding> = matches!(log, Topic::Absent { creatable: true })
         .then(|| absent(topic))
         .into_iter()
         .collect();
@@ -194,7 +200,7 @@ async fn fit_of_log(store: &Store, log: Topic, topic: &str) -> Vec<Finding> {
     let reader = match log {
         Topic::Unknown => return Vec::new(),
         Topic::There(reader) => reader,
-        Topic::Absent => {
+        Topic::Absent { .. } => {
             return match folded_records(store, topic).await {
                 Ok(0) => Vec::new(),
                 Ok(folded) => vec![Finding::fail(TOPIC, gone(topic, folded), GONE_HINT)],
