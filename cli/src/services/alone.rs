@@ -192,7 +192,7 @@ impl Process {
         let http_stop = CancellationToken::new();
         let http = tokio::spawn(http::serve(listener, health.clone(), http_stop.clone()));
         let store = connect_store(settings).await?;
-        let prepared = prepare(&store, &stream, &needs).await;
+        let prepared = Box::pin(prepare(&store, &stream, &needs)).await;
         let (report, reader) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {

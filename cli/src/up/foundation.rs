@@ -73,7 +73,7 @@ pub(super) async fn lay_foundation(options: &StackOptions, engines: &Engines) ->
         let reader = LogReader::new(&stream).map_err(stream_error)?;
         Ok((reader, report, objects))
     };
-    match prepared.await {
+    match Box::pin(prepared).await {
         Ok((reader, report, objects)) => Ok(Foundation {
             store,
             stream,

@@ -118,7 +118,7 @@ impl RunningStack {
             archive: hot_tail && options.archive.is_none(),
         };
         let engines = Engines::start(&options.data_dir, wanted).await?;
-        let foundation = match lay_foundation(&options, &engines).await {
+        let foundation = match Box::pin(lay_foundation(&options, &engines)).await {
             Ok(foundation) => foundation,
             Err(error) => {
                 if let Err(error) = engines.stop().await {
