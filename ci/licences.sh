@@ -10,3 +10,4 @@ if [ "$(cargo deny --version 2>/dev/null)" != "cargo-deny $DENY_VERSION" ]; then
   cargo install --quiet --locked --version "$DENY_VERSION" cargo-deny
 fi
 cargo deny --offline --log-level error check licenses bans sources
+cargo deny --manifest-path tests/containers/Cargo.toml --config deny.toml --offline --log-level error check licenses bans sources

@@ -8,15 +8,20 @@ use super::embedded::EmbeddedStack;
 use super::native::NativeStack;
 use super::process::get;
 
-/// Which engines a test binary runs on. `WAKELOG_TEST_STACK` says `embedded` or `native`; else it is what the binary's root
-/// names as its own.
+/// Which engines a test binary runs on. `WAKELOG_TEST_STACK` says `embedded`, `native` or `containers`; else it is what the
+/// binary's root names as its own. Containers are the native stack, with the engines that tests share in containers.
 fn is_native() -> bool {
     match std::env::var("WAKELOG_TEST_STACK").as_deref() {
-        Ok("native") => true,
+        Ok("native" | "containers") => true,
         Ok("embedded") => false,
-        Ok(other) => panic!("WAKELOG_TEST_STACK is {other:?}, it must be embedded or native"),
+        Ok(other) => panic!("WAKELOG_TEST_STACK is {other:?}, it must be embedded, native or containers"),
         Err(_) => crate::RUNS_ON_NATIVE,
     }
+}
+
+/// Whether the engines that tests share are containers.
+pub fn engines_run_in_containers() -> bool {
+    std::env::var("WAKELOG_TEST_STACK").as_deref() == Ok("containers")
 }
 
 /// A stack of one of the kinds. Dropping it kills what still runs.

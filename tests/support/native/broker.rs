@@ -7,8 +7,8 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::metadata::Metadata;
 
-use super::script;
 use super::server::ServerProcess;
+use super::{container, script};
 use crate::support::PATIENCE;
 use crate::support::process::{free_port, signal};
 
@@ -25,6 +25,7 @@ pub struct Broker {
     pub(super) internal_port: u16,
     settings: Vec<String>,
     variables: Vec<(&'static str, String)>,
+    in_container: bool,
     process: ServerProcess,
 }
 
@@ -39,6 +40,7 @@ impl Broker {
             internal_port: free_port(),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             variables: Vec::new(),
+            in_container: false,
         }
     }
 
@@ -48,6 +50,11 @@ impl Broker {
         self.variables.extend(variables);
     }
 
+    /// Has it run in a container, with the settings of the image alone.
+    pub(super) fn set_in_container(&mut self) {
+        self.in_container = true;
+    }
+
     /// Its folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
@@ -55,10 +62,17 @@ impl Broker {
 
     /// Starts it.
     pub(super) fn spawn(&self) {
+        let ports = [self.port.to_string(), self.controller_port.to_string()];
+        if self.in_container {
+            let mut command = container("kafka");
+            command.args(ports);
+            self.process.start(command);
+            return;
+        }
         let mut command = script("kafka.sh");
         command
             .arg(&self.folder)
-            .args([self.port.to_string(), self.controller_port.to_string()])
+            .args(ports)
             .args(&self.settings)
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
         self.process.start(command);

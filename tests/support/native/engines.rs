@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 use super::kafka::Kafka;
 use super::postgres::Postgres;
 use super::s3::S3;
+use crate::support::stack::engines_run_in_containers;
 
 /// A broker, a database server and an S3 server.
 pub struct Engines {
@@ -26,13 +27,28 @@ impl Engines {
     /// its own, and leave them alone.
     pub async fn shared() -> Arc<Self> {
         static SHARED: OnceCell<Arc<Engines>> = OnceCell::const_new();
-        let start = || async { Arc::new(Engines::own().await) };
+        let start = || async {
+            Arc::new(match engines_run_in_containers() {
+                true => Engines::in_containers().await,
+                false => Engines::own().await,
+            })
+        };
         Arc::clone(SHARED.get_or_init(start).await)
     }
 
     /// Engines of a test's own.
     pub async fn own() -> Self {
         let engines = Self::prepare(&[], &[]);
+        engines.start().await;
+        engines
+    }
+
+    /// Engines in containers: for tests that leave them alone.
+    async fn in_containers() -> Self {
+        let mut engines = Self::prepare(&[], &[]);
+        engines.kafka.set_in_container();
+        engines.postgres.set_in_container();
+        engines.s3.set_in_container();
         engines.start().await;
         engines
     }

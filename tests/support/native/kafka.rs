@@ -134,6 +134,11 @@ impl Kafka {
         doors
     }
 
+    /// Has all brokers run in containers.
+    pub fn set_in_container(&mut self) {
+        self.brokers.iter_mut().for_each(Broker::set_in_container);
+    }
+
     /// Starts all brokers that do not run, and waits until they answer.
     pub fn start(&self) {
         let stopped: Vec<&Broker> = self

@@ -1,8 +1,9 @@
-//! The native stack: Apache Kafka, PostgreSQL and an S3 server as processes of their own, and every service as one too.
+//! The native stack: Apache Kafka, PostgreSQL and an S3 server as processes of their own, or as containers, and every service as
+//! a process.
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`engines`] | one set of engines for a test binary, or a set of a test's own that it may mistreat |
+//! | [`engines`] | one set of engines for a test binary, as processes or as containers, or a set of a test's own that it may mistreat |
 //! | [`kafka`] | a cluster of one or three brokers: started, killed, frozen, cut off one by one; what its topics hold |
 //! | [`broker`] | one broker: its addresses, its settings, its process |
 //! | [`links`] | links between processes that can be cut |
@@ -32,8 +33,20 @@ use std::process::Command;
 
 /// A script of the project that runs an engine in the foreground.
 fn script(name: &str) -> Command {
-    let scripts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts/engines");
-    Command::new(scripts.join(name))
+    Command::new(in_scripts("engines").join(name))
+}
+
+/// The script that runs an engine in a container, in the foreground.
+fn container(engine: &str) -> Command {
+    let mut command = Command::new(in_scripts("containers").join("run.sh"));
+    command.arg(engine);
+    command
+}
+
+fn in_scripts(folder: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../scripts")
+        .join(folder)
 }
 
 /// Starts on a thread that lasts as long as this process: what dies with the thread that started it would otherwise die

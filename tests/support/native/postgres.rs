@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use super::script;
 use super::server::ServerProcess;
+use super::{container, script};
 use crate::support::PATIENCE;
 use crate::support::process::{free_port, signal};
 
@@ -15,6 +15,7 @@ pub struct Postgres {
     folder: PathBuf,
     port: u16,
     settings: Vec<String>,
+    in_container: bool,
     process: ServerProcess,
 }
 
@@ -26,17 +27,18 @@ impl Postgres {
             folder,
             port: free_port(),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+            in_container: false,
         }
+    }
+
+    /// Has it run in a container, where its data stays.
+    pub fn set_in_container(&mut self) {
+        self.in_container = true;
     }
 
     /// Starts it and waits until it answers.
     pub async fn start(&self) {
-        let mut command = script("postgres.sh");
-        command
-            .arg(&self.folder)
-            .arg(self.port.to_string())
-            .args(&self.settings);
-        self.process.start(command);
+        self.spawn();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let tried = tokio::time::timeout(
@@ -50,6 +52,19 @@ impl Postgres {
             self.process.assert_coming_up(deadline);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    fn spawn(&self) {
+        let mut command = match self.in_container {
+            true => container("postgres"),
+            false => {
+                let mut command = script("postgres.sh");
+                command.arg(&self.folder);
+                command
+            }
+        };
+        command.arg(self.port.to_string()).args(&self.settings);
+        self.process.start(command);
     }
 
     /// `kill -9` of the postmaster; its children end by themselves when they notice.

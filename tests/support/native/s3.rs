@@ -4,8 +4,8 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::script;
 use super::server::ServerProcess;
+use super::{container, script};
 use crate::support::PATIENCE;
 use crate::support::process::{free_port, signal};
 
@@ -20,6 +20,7 @@ pub const SECRET_KEY: &str = "a-secret-key-of-the-tests-only";
 pub struct S3 {
     folder: PathBuf,
     port: u16,
+    in_container: bool,
     process: ServerProcess,
 }
 
@@ -30,24 +31,43 @@ impl S3 {
             process: ServerProcess::new("s3", folder.with_extension("log")),
             folder,
             port: free_port(),
+            in_container: false,
         }
+    }
+
+    /// Has it run in a container; its objects stay in the folder.
+    pub fn set_in_container(&mut self) {
+        self.in_container = true;
     }
 
     /// Starts it and waits until it answers.
     pub fn start(&self) {
-        let mut command = script("s3.sh");
-        command
-            .arg(&self.folder)
-            .arg(self.port.to_string())
-            .arg(BUCKET)
-            .env("ROOT_ACCESS_KEY", ACCESS_KEY)
-            .env("ROOT_SECRET_KEY", SECRET_KEY);
-        self.process.start(command);
+        self.spawn();
         let deadline = Instant::now() + PATIENCE;
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             self.process.assert_coming_up(deadline);
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    fn spawn(&self) {
+        let mut command = match self.in_container {
+            true => {
+                std::fs::create_dir_all(self.bucket_folder()).expect("a folder");
+                let mut command = container("s3");
+                command.arg(self.port.to_string()).arg(self.folder.join("data"));
+                command
+            }
+            false => {
+                let mut command = script("s3.sh");
+                command.arg(&self.folder).arg(self.port.to_string()).arg(BUCKET);
+                command
+            }
+        };
+        command
+            .env("ROOT_ACCESS_KEY", ACCESS_KEY)
+            .env("ROOT_SECRET_KEY", SECRET_KEY);
+        self.process.start(command);
     }
 
     /// `kill -9`.
