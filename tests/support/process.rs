@@ -178,6 +178,38 @@ pub fn signal(name: &str, pid: u32) {
     assert!(sent.success(), "kill -{name} {pid} failed");
 }
 
+/// Sends a signal by name to a process that may have ended.
+pub fn signal_if_there(name: &str, pid: u32) {
+    Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(pid.to_string())
+        .stderr(Stdio::null())
+        .status()
+        .expect("kill runs");
+}
+
+/// Whether a process is stopped by a signal.
+pub fn is_stopped(pid: u32) -> bool {
+    stat_of(&pid.to_string()).is_some_and(|(state, _)| state == "T")
+}
+
+/// The processes that a process has started.
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = processes.map(|process| process.file_name().to_string_lossy().into_owned());
+    let children = names.filter(|name| stat_of(name).is_some_and(|(_, parent)| parent == pid));
+    children.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// State and parent of a process.
+fn stat_of(pid: &str) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).ok()?;
+    // The name in brackets may hold anything.
+    let mut after_name = stat.rsplit(')').next()?.split_whitespace();
+    let state = after_name.next()?.to_owned();
+    Some((state, after_name.next()?.parse().ok()?))
+}
+
 /// A port that was free a moment ago, outside the range that the kernel hands out by itself. This process hands it out once
 /// only, so that a service that is down for a moment finds its port again.
 pub fn free_port() -> u16 {

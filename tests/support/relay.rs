@@ -170,7 +170,8 @@ pub fn parts_of(entry_seq: u64, checkpoint: bool, entry: &[u8]) -> Vec<Transcrip
     chunks.iter().enumerate().map(part_of).collect()
 }
 
-fn with_token<T>(message: T, token: Option<&str>) -> Request<T> {
+/// A request with a token in its metadata.
+pub fn with_token<T>(message: T, token: Option<&str>) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(token) = token {
         let header = format!("Bearer {token}")

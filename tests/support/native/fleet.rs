@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use wakelog_client::Connection;
@@ -30,7 +30,8 @@ impl Kind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Ingest, Self::Persist, Self::Reconstruct, Self::Archive];
 
-    fn command(self) -> &'static str {
+    /// The command that runs it.
+    pub fn command(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
             Self::Persist => "persist",
@@ -140,6 +141,11 @@ impl NativeStack {
         member.variables.insert(name.to_owned(), value.to_owned());
     }
 
+    /// Takes a variable of one member back, from its next start on.
+    pub fn unset_of(&mut self, kind: Kind, number: usize, name: &str) {
+        self.member_mut(kind, number).variables.remove(name);
+    }
+
     /// Starts everything that is not running, and waits until it is ready.
     pub async fn up(&mut self) {
         self.up_all_but(None).await;
@@ -214,7 +220,7 @@ impl NativeStack {
                 member.name,
                 end_of(&log)
             );
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -237,6 +243,32 @@ impl NativeStack {
     /// SIGTERM to one member, and its end.
     pub fn stop(&mut self, kind: Kind, number: usize) -> ExitStatus {
         self.take(kind, number).stop()
+    }
+
+    /// SIGTERM to one member; how it ended, or nothing if it is still there after `bound`.
+    pub async fn stop_within(&mut self, kind: Kind, number: usize, bound: Duration) -> Option<ExitStatus> {
+        self.signal(kind, number, "TERM");
+        let deadline = Instant::now() + bound;
+        loop {
+            let ended = self.take_ended(kind, number);
+            if ended.is_some() || Instant::now() > deadline {
+                return ended;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// How a member ended by itself, if it has; it may be started again then.
+    pub fn take_ended(&mut self, kind: Kind, number: usize) -> Option<ExitStatus> {
+        let process = &mut self.member_mut(kind, number).process;
+        let ended = process.as_mut().and_then(Process::ended)?;
+        *process = None;
+        Some(ended)
+    }
+
+    /// Whether a member is ready now.
+    pub async fn is_ready(&self, kind: Kind, number: usize) -> bool {
+        ready(&self.http(kind, number)).await
     }
 
     /// A signal to one member.
@@ -388,7 +420,7 @@ impl NativeStack {
             match Connection::connect_any(sessions, Some(self.token())).await {
                 Ok(connection) => return connection.with_relays(relays).expect("endpoints"),
                 Err(error) if Instant::now() > deadline => panic!("{error}\n{}", self.log()),
-                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
     }

@@ -7,7 +7,8 @@
 //! | [`kafka`] | a cluster of one or three brokers: started, killed, frozen, cut off one by one; what its topics hold |
 //! | [`broker`] | one broker: its addresses, its settings, its process |
 //! | [`links`] | links between processes that can be cut |
-//! | [`postgres`] | a server: started, killed; databases |
+//! | [`postgres`] | a server: started, killed, frozen; databases |
+//! | [`pg_proxy`] | a proxy before the database: loses answers of COMMITs, cuts clients off |
 //! | [`s3`] | an S3 server: started, killed, frozen; what its bucket holds |
 //! | [`s3_proxy`] | a proxy before the S3 server: slow, refusing, losing answers, cutting bodies |
 //! | [`server`] | the process of an engine |
@@ -19,6 +20,7 @@ pub mod engines;
 pub mod fleet;
 pub mod kafka;
 pub mod links;
+pub mod pg_proxy;
 pub mod postgres;
 pub mod s3;
 pub mod s3_proxy;

@@ -1,4 +1,4 @@
-//! A server: started, killed; databases.
+//! A server: started, killed, frozen; databases.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use super::server::ServerProcess;
 use super::{container, script};
 use crate::support::PATIENCE;
-use crate::support::process::{free_port, signal};
+use crate::support::process::{children_of, free_port, signal, signal_if_there};
 
 /// One server in a folder.
 pub struct Postgres {
@@ -83,6 +83,38 @@ impl Postgres {
             assert!(Instant::now() < deadline, "children of the killed server stay");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Stops the server and every process of it in the middle of whatever they do; [`Self::thaw`] lets them go on.
+    pub fn freeze(&self) {
+        let postmaster = self.process.pid();
+        signal("STOP", postmaster);
+        // The postmaster starts no more of them by now.
+        for child in children_of(postmaster) {
+            signal_if_there("STOP", child);
+        }
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) {
+        let postmaster = self.process.pid();
+        for child in children_of(postmaster) {
+            signal_if_there("CONT", child);
+        }
+        signal("CONT", postmaster);
+    }
+
+    /// Ends every connection to a database.
+    pub async fn terminate_connections(&self, database: &str) -> Result<i64, sqlx::Error> {
+        let mut admin = PgConnection::connect(&self.url("postgres")).await?;
+        let ended = sqlx::query_scalar(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1",
+        )
+        .bind(database)
+        .fetch_one(&mut admin)
+        .await;
+        admin.close().await.ok();
+        ended
     }
 
     /// Whether its process is there; one that ended by itself is forgotten.
