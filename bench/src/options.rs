@@ -36,11 +36,13 @@ pub enum Measure {
     Replay,
     /// How the rate of the fold grows with partitions and persisters.
     Scale,
+    /// The whole pipeline for twenty minutes at half of what it can do.
+    Soak,
 }
 
 impl Measure {
     /// All of them, in the order in which they are run.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Commits,
         Self::Unary,
         Self::Persist,
@@ -54,6 +56,7 @@ impl Measure {
         Self::Valve,
         Self::Replay,
         Self::Scale,
+        Self::Soak,
     ];
 
     /// Its name, as on the command line and in the results.
@@ -72,6 +75,7 @@ impl Measure {
             Self::Valve => "valve",
             Self::Replay => "replay",
             Self::Scale => "scale",
+            Self::Soak => "soak",
         }
     }
 
@@ -79,7 +83,7 @@ impl Measure {
     pub fn needs_archive(self) -> bool {
         matches!(
             self,
-            Self::Archive | Self::Stored | Self::Spliced | Self::History | Self::Valve
+            Self::Archive | Self::Stored | Self::Spliced | Self::History | Self::Valve | Self::Soak
         )
     }
 }

@@ -118,6 +118,23 @@ impl Service {
         self.memory("VmRSS:")
     }
 
+    /// Files and sockets that it has open now; 0 where the system does not say.
+    pub(crate) fn open_files(&self) -> f64 {
+        self.entries_of("fd")
+    }
+
+    /// Its threads now; 0 where the system does not say.
+    pub(crate) fn threads(&self) -> f64 {
+        self.entries_of("task")
+    }
+
+    fn entries_of(&self, folder: &str) -> f64 {
+        let Some(id) = self.child.id() else {
+            return 0.0;
+        };
+        std::fs::read_dir(format!("/proc/{id}/{folder}")).map_or(0, Iterator::count) as f64
+    }
+
     fn memory(&self, field: &str) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
         bytes_of_status(&status, field)

@@ -9,6 +9,7 @@ pub(crate) mod persist;
 pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod scale;
+pub(crate) mod soak;
 pub(crate) mod spliced;
 pub(crate) mod stored;
 pub(crate) mod unary;
@@ -63,6 +64,7 @@ impl Run<'_> {
             Measure::History => Box::pin(history::measure(self, pipeline)).await,
             Measure::Valve => Box::pin(valve::measure(self, pipeline)).await,
             Measure::Scale => Box::pin(scale::measure(self, pipeline)).await,
+            Measure::Soak => Box::pin(soak::measure(self, pipeline)).await,
             Measure::Replay => Box::pin(replay::measure(self, pipeline)).await,
         }
     }

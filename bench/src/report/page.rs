@@ -136,6 +136,10 @@ machine's.
 - **scale**: as **persist**, with the backlog in 1, 2, 4 or 8 partitions of one persister, and in 8 partitions of 2 or 4 persisters,
   which share them. All are there and frozen when the backlog comes, so that each begins at once. The baseline is that of
   **persist**, 8 connections, for every case.
+- **soak**: the whole pipeline, archiver included. First 16 writers go as fast as the hot tail acknowledges, half a minute, which is
+  the maximum; then each at its share of half of that, for twenty minutes, with a checkpoint after every 4,000 entries. Every ten seconds
+  each service's memory, open files and threads, the database's connections and size, the records that are not folded and the
+  archiver's waiting sessions are looked at. What has to be flat is shown as its last quarter beside its second quarter.
 - **memory**: `VmHWM` of each service process, read before it is stopped.
 
 Where the time goes, and what was changed because of it: [bench-profile.md](bench-profile.md).

@@ -35,7 +35,9 @@ pub(crate) enum BenchMeasure {
     Replay,
     /// The fold with more partitions and persisters
     Scale,
-    /// Everything
+    /// Twenty minutes at half of what the pipeline can do: what grows? (needs an S3 bucket)
+    Soak,
+    /// Everything but the soak
     All,
 }
 
