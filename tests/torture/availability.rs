@@ -26,7 +26,6 @@ pub struct Struck {
     pub kind: String,
     pub from: Millis,
     pub to: Millis,
-    pub note: String,
 }
 
 /// The longest times without an acknowledged entry.
@@ -36,6 +35,8 @@ pub struct Longest {
     pub all: Millis,
     /// None of one writer.
     pub one: Millis,
+    /// None of one writer, beside no fault of another kind.
+    pub one_alone: Millis,
 }
 
 impl Availability {
@@ -100,9 +101,14 @@ impl Availability {
             }
         }
         for (from, to) in of_each.values().flat_map(|acks| gaps(acks)) {
-            for kind in beside(&faults, from, to) {
+            let kinds = beside(&faults, from, to);
+            let is_alone = kinds.len() == 1;
+            for kind in kinds {
                 let entry = longest.entry(kind).or_default();
                 entry.one = entry.one.max(to - from);
+                if is_alone {
+                    entry.one_alone = entry.one_alone.max(to - from);
+                }
             }
         }
         longest
@@ -140,23 +146,16 @@ pub fn a_gap_counts_for_the_faults_beside_it() {
         kind: "a".to_owned(),
         from: 200,
         to: 300,
-        note: String::new(),
     });
     availability.struck(Struck {
         kind: "b".to_owned(),
         from: 9_200,
         to: 9_300,
-        note: String::new(),
     });
     let longest = availability.longest();
     let of = |kind: &str| longest.get(kind).copied().unwrap_or_default();
-    assert_eq!(
-        of("a"),
-        Longest {
-            all: 8_000,
-            one: 8_600
-        }
-    );
-    assert_eq!(of("b"), Longest { all: 500, one: 8_600 });
-    assert_eq!(of(NO_FAULT), Longest { all: 100, one: 0 });
+    let expected = |all, one, one_alone| Longest { all, one, one_alone };
+    assert_eq!(of("a"), expected(8_000, 8_600, 8_000));
+    assert_eq!(of("b"), expected(500, 8_600, 0));
+    assert_eq!(of(NO_FAULT), expected(100, 0, 0));
 }

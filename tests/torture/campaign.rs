@@ -99,8 +99,12 @@ pub async fn torture(asked: &Asked) -> Report {
         *report.faults.entry(struck.kind).or_default() += 1;
     }
     for (kind, longest) in availability.longest() {
-        let (all, one) = (longest.all, longest.one);
-        report.unavailable.insert(kind, Unavailable { all, one });
+        let of_kind = Unavailable {
+            all: longest.all,
+            one: longest.one,
+            one_alone: longest.one_alone,
+        };
+        report.unavailable.insert(kind, of_kind);
     }
     let sent: Vec<Sent> = ledgers
         .iter()

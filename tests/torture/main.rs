@@ -143,7 +143,7 @@ const CASES: &[Case] = &[
 /// archived-is-complete: a dozen faults of a fixed seed on three brokers.
 async fn a_short_run_is_good() {
     let asked = Asked {
-        seed: 1,
+        seed: 8,
         length: Duration::from_secs(80),
         brokers: 3,
         writers: 6,
@@ -153,6 +153,18 @@ async fn a_short_run_is_good() {
     let report = Box::pin(torture(&asked)).await;
     eprintln!("{}", report.text());
     assert!(report.fault_count() >= 8, "{:?}", report.faults);
+    for subject in [
+        "ingest",
+        "persist",
+        "reconstruct",
+        "archive",
+        "broker",
+        "database",
+        "object store",
+    ] {
+        let is_hurt = report.faults.keys().any(|kind| kind.starts_with(subject));
+        assert!(is_hurt, "this seed does not hurt {subject}: {:?}", report.faults);
+    }
     assert!(report.entries.acknowledged > 500, "{:?}", report.entries);
     assert!(report.is_good(), "the run is not good");
 }

@@ -54,6 +54,8 @@ pub struct Unavailable {
     pub all: u64,
     /// None of one session's writer.
     pub one: u64,
+    /// None of one session's writer, beside no fault of another kind.
+    pub one_alone: u64,
 }
 
 impl Report {
@@ -112,6 +114,7 @@ impl Report {
             let entry = self.unavailable.entry(kind).or_default();
             entry.all = entry.all.max(longest.all);
             entry.one = entry.one.max(longest.one);
+            entry.one_alone = entry.one_alone.max(longest.one_alone);
         }
         self.entries.add(other.entries);
         self.bodies_checked += other.bodies_checked;
@@ -135,16 +138,22 @@ impl Report {
             self.seeds, self.seconds, self.brokers, self.writers, self.sessions
         )?;
         writeln!(text, "{} faults, {per_minute:.1} a minute", self.fault_count())?;
+        writeln!(text, "\nlongest time without an acknowledged entry:")?;
         writeln!(
             text,
-            "\n{:<30} {:>6} {:>34}",
-            "fault", "times", "longest without an ack: all, one"
+            "{:<28} {:>6} {:>13} {:>12} {:>21}",
+            "fault", "times", "all sessions", "one session", "one, no other fault"
         )?;
         for (kind, longest) in &self.unavailable {
             let times = self.faults.get(kind).copied().unwrap_or_default();
-            let seconds = |millis: u64| millis as f64 / 1e3;
-            let (all, one) = (seconds(longest.all), seconds(longest.one));
-            writeln!(text, "{kind:<30} {times:>6} {all:>25.1} s {one:>5.1} s")?;
+            let seconds = |millis: u64| format!("{:.1} s", millis as f64 / 1e3);
+            writeln!(
+                text,
+                "{kind:<28} {times:>6} {:>13} {:>12} {:>21}",
+                seconds(longest.all),
+                seconds(longest.one),
+                seconds(longest.one_alone)
+            )?;
         }
         let entries = self.entries;
         writeln!(

@@ -104,7 +104,7 @@ impl Place {
             from as f64 / 1e3,
             to as f64 / 1e3
         );
-        self.availability.struck(Struck { kind, from, to, note });
+        self.availability.struck(Struck { kind, from, to });
     }
 }
 
