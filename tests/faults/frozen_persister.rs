@@ -161,19 +161,18 @@ async fn progress(stack: &NativeStack) -> Vec<i64> {
 
 /// Waits until SIGSTOP has come to a process.
 pub(crate) async fn wait_until_stopped(pid: u32, context: &str) {
-    let stat = format!("/proc/{pid}/stat");
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        let stat = std::fs::read_to_string(&stat).expect("the process is there");
-        if stat
-            .rsplit_once(") ")
-            .is_some_and(|(_, rest)| rest.starts_with('T'))
-        {
-            return;
-        }
+    while !is_stopped(pid) {
         assert!(Instant::now() < deadline, "{context}: it does not freeze");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Whether a signal has stopped a process.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process is there");
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 /// Waits until each of the two persisters owns a partition.

@@ -9,6 +9,7 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::task::JoinHandle;
 use wakelog_proto::v1::AckLevel;
 
+use crate::frozen_persister::is_stopped;
 use crate::support::load::Loaded;
 use crate::support::native::{Kind, NativeStack};
 use crate::support::seed::{self, Entry};
@@ -28,9 +29,6 @@ async fn exactly_once_fold_of_ten_thousand_entries_while_persisters_die_behind_a
         eprintln!("seed {seed}: WAKELOG_TEST_SEED={seed} replays it");
         let mut rng = seed::rng(seed);
         let mut stack = NativeStack::prepare().await;
-        for number in 0..2 {
-            dies_behind_a_commit(&mut stack, number, &mut rng);
-        }
         stack.up().await;
         let connection = stack.connect().await;
         let mut writers = Vec::new();
@@ -41,6 +39,11 @@ async fn exactly_once_fold_of_ten_thousand_entries_while_persisters_die_behind_a
             };
             let name = format!("ten-thousand-{seed}-{number}");
             writers.push(Loaded::open(&connection, &name, level).await);
+        }
+        for number in 0..2 {
+            assert!(stack.stop(Kind::Persist, number).success());
+            stops_behind_a_commit(&mut stack, number, &mut rng);
+            stack.spawn(Kind::Persist, number);
         }
         let writers: Vec<_> = writers
             .into_iter()
@@ -59,30 +62,33 @@ async fn exactly_once_fold_of_ten_thousand_entries_while_persisters_die_behind_a
     }
 }
 
-/// After a seeded number of batches its process dies with a batch in the store of which nobody was told.
-fn dies_behind_a_commit(stack: &mut NativeStack, number: usize, rng: &mut StdRng) {
-    let batches = rng.random_range(40..90);
-    let failpoints = format!("persister::after_commit={batches}*off->return");
-    stack.set_of(Kind::Persist, number, "FAILPOINTS", &failpoints);
+/// After a seeded number of batches its process stops with a batch in the store of which nobody was told.
+fn stops_behind_a_commit(stack: &mut NativeStack, number: usize, rng: &mut StdRng) {
+    let place = format!("persister::after_commit:{}", rng.random_range(30..90));
+    stack.set_of(Kind::Persist, number, "WAKELOG_TEST_FREEZE", &place);
 }
 
-/// Starts persisters again that have died, each of which will die again, until every writer is through.
+/// Kills persisters that have come to that place, and starts them again to come there once more, until every writer is through.
 async fn churn(stack: &mut NativeStack, writers: &[JoinHandle<Loaded>], rng: &mut StdRng) -> usize {
     let mut deaths = 0;
     while !writers.iter().all(JoinHandle::is_finished) {
         for number in 0..2 {
-            if stack.is_alive(Kind::Persist, number) {
+            if !is_stopped(stack.pid(Kind::Persist, number)) {
                 continue;
             }
-            deaths += 1;
-            // It has ended by itself; this takes notice.
             stack.kill(Kind::Persist, number);
+            deaths += 1;
             match deaths < DEATHS {
-                true => dies_behind_a_commit(stack, number, rng),
+                true => stops_behind_a_commit(stack, number, rng),
                 // Enough: the rest goes through.
-                false => stack.set_of(Kind::Persist, number, "FAILPOINTS", ""),
+                false => stack.set_of(
+                    Kind::Persist,
+                    number,
+                    "WAKELOG_TEST_FREEZE",
+                    "persister::after_commit:0",
+                ),
             }
-            // Not waited for: it may be dead again before it is ready.
+            // Not waited for: it may have stopped again before it is ready.
             stack.spawn(Kind::Persist, number);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 
-use sqlx::error::ErrorKind;
+use sqlx::error::{DatabaseError, ErrorKind};
 
 use super::*;
 
