@@ -62,7 +62,7 @@ impl Availability {
         tokio::time::sleep_until((self.begin() + at).into()).await;
     }
 
-    /// A writer has something acknowledged, or begins.
+    /// A writer has something more acknowledged.
     pub fn progress(&self, writer: usize) {
         let now = self.now();
         self.acks.lock().expect("not poisoned").push((now, writer));

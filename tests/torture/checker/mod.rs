@@ -196,7 +196,7 @@ fn of_bodies(history: &[FoundEntry], bodies: &[(&'static str, Answer<Bytes>)]) -
             && *body != expected
         {
             findings.push(Finding::OtherBody {
-                what: *what,
+                what,
                 length: body.len() as u64,
                 expected: expected.len() as u64,
             });
@@ -208,7 +208,7 @@ fn of_bodies(history: &[FoundEntry], bodies: &[(&'static str, Answer<Bytes>)]) -
 fn unreadable_bodies(bodies: &[(&'static str, Answer<Bytes>)]) -> Vec<Finding> {
     let unreadable = bodies.iter().filter_map(|(what, body)| {
         let why = body.as_ref().err()?.clone();
-        Some(Finding::Unreadable { what: *what, why })
+        Some(Finding::Unreadable { what, why })
     });
     unreadable.collect()
 }

@@ -25,7 +25,7 @@ pub(super) async fn strike_all(place: Arc<Place>, strikes: Vec<Strike>, length: 
         tokio::time::sleep(strike.lasts).await;
         on_its_own_thread(&place, move |place| mend(&place.engines.kafka, broker, fault)).await;
         place.mended(&strike, from, format!("broker {}", broker + 1));
-        let in_sync = on_its_own_thread(&place, |place| gets_in_sync(place)).await;
+        let in_sync = on_its_own_thread(&place, gets_in_sync).await;
         if !in_sync {
             place.fail(format!("replicas stay behind {IN_SYNC_WITHIN:?} after {fault:?}"));
         }

@@ -130,7 +130,6 @@ impl Workload {
 
 async fn write(shared: Arc<Shared>, writer: usize, ledgers: Vec<Arc<Ledger>>) -> Vec<Arc<Ledger>> {
     let mut stints = 0;
-    shared.availability.progress(writer);
     while !shared.is_over() {
         let stint = Box::pin(Stint::begin(shared.clone(), writer, stints, &ledgers));
         stint.await.run().await;
