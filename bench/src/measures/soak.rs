@@ -297,7 +297,7 @@ impl Writing {
             };
             while self.written < due {
                 let entry = self.payload[self.written as usize % self.payload.len()].clone();
-                let checkpoint = self.written % ENTRIES_PER_CHECKPOINT == 0;
+                let checkpoint = self.written.is_multiple_of(ENTRIES_PER_CHECKPOINT);
                 self.writer.append(entry, checkpoint).await?;
                 self.written += 1;
             }
