@@ -97,10 +97,10 @@ make_secrets() {
   fi
   # The image of the tests reads it as the user postgres; the folder around it is closed.
   chmod 644 "$DIR/secrets/postgres-password"
-  mkdir -p "$DIR/work"
-  chmod 777 "$DIR/work"
-  cp "$FILE" "$DIR/work/session.jsonl"
-  chmod 644 "$DIR/work/session.jsonl"
+  mkdir -p "$DIR/data"
+  chmod 777 "$DIR/data"
+  cp "$FILE" "$DIR/data/session.jsonl"
+  chmod 644 "$DIR/data/session.jsonl"
 }
 
 health_of() { docker inspect --format '{{.State.Health.Status}}' "$(compose ps -q "$1")" 2>/dev/null; }
@@ -119,7 +119,7 @@ wait_all_healthy() {
   for service in "${SERVICES[@]}"; do wait_healthy "$service"; done
 }
 
-client() { compose run --rm -T -v "$DIR/work:/work" client "$@"; }
+client() { compose run --rm -T -v "$DIR/data:/data" client "$@"; }
 
 # From outside, as a fault would: Docker starts it again, as the restart policy wants.
 kill_reconstructor() {
@@ -137,17 +137,17 @@ kill_reconstructor() {
 }
 
 import() {
-  client import /work/session.jsonl --json >"$DIR/import.json" || fail "the import"
+  client import /data/session.jsonl --json >"$DIR/import.json" || fail "the import"
   SESSION=$(sed -n 's/.*"session_id":"\([^"]*\)".*/\1/p' "$DIR/import.json")
-  client append "$SESSION" /work/session.jsonl >/dev/null || fail "the append"
+  client append "$SESSION" /data/session.jsonl >/dev/null || fail "the append"
 }
 
 resume() {
-  client resume "$SESSION" --out /work/resumed.jsonl >/dev/null || fail "the resume"
-  cat "$FILE" "$FILE" | cmp - "$DIR/work/resumed.jsonl" || fail "the session is not what was written"
-  client append "$SESSION" /work/session.jsonl >/dev/null || fail "the append after it"
-  client export "$SESSION" --out /work/exported.jsonl >/dev/null || fail "the export"
-  cat "$FILE" "$FILE" "$FILE" | cmp - "$DIR/work/exported.jsonl" || fail "the session is not what was written since"
+  client resume "$SESSION" --out /data/resumed.jsonl >/dev/null || fail "the resume"
+  cat "$FILE" "$FILE" | cmp - "$DIR/data/resumed.jsonl" || fail "the session is not what was written"
+  client append "$SESSION" /data/session.jsonl >/dev/null || fail "the append after it"
+  client export "$SESSION" --out /data/exported.jsonl >/dev/null || fail "the export"
+  cat "$FILE" "$FILE" "$FILE" | cmp - "$DIR/data/exported.jsonl" || fail "the session is not what was written since"
 }
 
 admin() { compose run --rm -T admin "$@"; }

@@ -30,12 +30,20 @@ step() {
   printf 'images: %-28s %6.1f s\n' "$name" "$(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { print to - from }')" >&2
 }
 
-# The mirror that the machine's apt is set up for, if it has this suite.
+# DEBIAN_MIRROR, or the mirror that the machine's apt is set up for, if it has this suite.
 mirror() {
   local uri
+  if [ -n "${DEBIAN_MIRROR:-}" ]; then
+    echo "$DEBIAN_MIRROR"
+    return 0
+  fi
   # shellcheck disable=SC2016
   uri=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $SUITE" 'Component: main' 'Created-By: Packages' | head -n 1)
-  echo "${uri:-http://deb.debian.org/debian}"
+  if [ -z "$uri" ]; then
+    echo "images: apt knows no mirror of $SUITE: set DEBIAN_MIRROR to one" >&2
+    exit 1
+  fi
+  echo "$uri"
 }
 
 make_rootfs_tar() {
@@ -44,14 +52,15 @@ make_rootfs_tar() {
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends debootstrap >/dev/null
   fi
-  local root="$CACHE/rootfs"
+  local root="$CACHE/rootfs" from
+  from=$(mirror)
   remove_root "$root"
   as_root mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
   # It is thrown away if the machine stops meanwhile.
   echo "force-unsafe-io" | as_root tee "$root/etc/dpkg/dpkg.cfg.d/unsafe-io" >/dev/null
   {
     as_root env PATH="$PATH:/usr/sbin:/sbin" \
-      debootstrap --variant=minbase --include=ca-certificates "$SUITE" "$root" "$(mirror)"
+      debootstrap --variant=minbase --include=ca-certificates "$SUITE" "$root" "$from"
     as_root chroot "$root" apt-get update
     unpack_packages "$root"
   } >"$LOG" 2>&1
