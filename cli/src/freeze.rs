@@ -25,11 +25,16 @@ pub(crate) fn set_up() -> Result<(), Error> {
     fail::cfg_callback(failpoint, freeze).map_err(|_| wrong())
 }
 
+/// Stops the process it is given, and ends once that is seen: a signal that was sent is not a signal that has come, and the thread
+/// that waits for this must not go on in between. Who lets the process go on at once is not waited for for ever.
+const STOP: &str = r#"kill -STOP "$1"; tries=0
+until grep -q '^State:.T' "/proc/$1/status" || [ "$tries" -ge 500 ]; do tries=$((tries + 1)); sleep 0.01; done"#;
+
 fn stop_this_process() {
-    let kill = Command::new("kill")
-        .args(["-STOP", &std::process::id().to_string()])
+    let stopped = Command::new("sh")
+        .args(["-c", STOP, "sh", &std::process::id().to_string()])
         .status();
-    if let Err(error) = kill {
+    if let Err(error) = stopped {
         tracing::error!(%error, "this process could not be frozen");
     }
 }

@@ -23,6 +23,7 @@
 //! | `partitions_added` | nothing: the topic grows |
 //! | `ten_thousand` | persisters, behind each COMMIT |
 //! | `wrong_engines` | the deployment: engines that are away, too old, refusing, or set up wrong |
+//! | `wrong_clocks` | the clock of one service |
 //! | `rebuild` | the whole database, and the head of the topic |
 //!
 //! `holdings` asks the database and the bucket what they hold of a session.
@@ -53,6 +54,7 @@ mod service_kills;
 mod store_faults;
 mod ten_thousand;
 mod three_brokers;
+mod wrong_clocks;
 mod wrong_engines;
 
 /// Everything here needs services as processes of their own.

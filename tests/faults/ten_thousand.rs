@@ -64,7 +64,7 @@ async fn exactly_once_fold_of_ten_thousand_entries_while_persisters_die_behind_a
 
 /// After a seeded number of batches its process stops with a batch in the store of which nobody was told.
 fn stops_behind_a_commit(stack: &mut NativeStack, number: usize, rng: &mut StdRng) {
-    let place = format!("persister::after_commit:{}", rng.random_range(30..90));
+    let place = format!("persister::after_commit:{}", rng.random_range(10..30));
     stack.set_of(Kind::Persist, number, "WAKELOG_TEST_FREEZE", &place);
 }
 
@@ -104,7 +104,7 @@ async fn write(mut session: Loaded) -> Loaded {
         ));
         let checkpoint = false;
         session.send(Entry { bytes, checkpoint }).await;
-        if number % 5 == 0 {
+        if number % 4 == 0 {
             session.drain().await;
         }
     }

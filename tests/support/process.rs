@@ -217,8 +217,8 @@ pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
         let slot = NEXT.fetch_add(1, Ordering::Relaxed);
-        assert!(slot < 1_000, "no free port");
-        let port = 20_000 + (std::process::id() % 12) as u16 * 1_000 + slot;
+        assert!(slot < 3_000, "no free port");
+        let port = 20_000 + (std::process::id() % 4) as u16 * 3_000 + slot;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

@@ -71,6 +71,11 @@ impl Relays {
         self.current = (self.current + 1) % self.relays.len();
     }
 
+    /// How many pairs of a relay and a server there are to be tried, at most: each of both once.
+    pub(crate) fn pairs(&self) -> usize {
+        self.relays.len().max(self.sessions.len())
+    }
+
     /// Where the lifetime token is renewed.
     pub(crate) fn sessions(&self) -> Channel {
         self.sessions[self.renewing].clone()

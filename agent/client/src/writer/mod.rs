@@ -70,7 +70,7 @@ pub struct Writer {
 struct Outage {
     since: Option<Instant>,
     backoff: Backoff,
-    renewed_token: bool,
+    renewals: usize,
 }
 
 /// What a call waits for.
@@ -114,7 +114,7 @@ impl Writer {
             outage: Outage {
                 since: None,
                 backoff: Backoff::new(options.first_delay, options.longest_delay),
-                renewed_token: false,
+                renewals: 0,
             },
             ended: None,
             options,
@@ -320,17 +320,26 @@ impl Writer {
             }
             Broken::Status(status) => match verdict(&status) {
                 Verdict::Final => return Err(status.into()),
-                Verdict::RenewToken if self.outage.renewed_token => return Err(status.into()),
-                Verdict::RenewToken => match self.renew_token().await {
-                    Ok(()) => return Ok(()),
-                    Err(renewal) => match verdict(&renewal) {
-                        Verdict::Retry { delay } => {
-                            self.relays.fail_over_sessions();
-                            (renewal.message().to_owned(), delay)
-                        }
-                        _ => return Err(renewal.into()),
-                    },
-                },
+                Verdict::RenewToken if self.outage.renewals >= self.relays.pairs() => {
+                    return Err(status.into());
+                }
+                Verdict::RenewToken => {
+                    if self.outage.renewals > 0 {
+                        // It had just been made: a clock is wrong, the relay's or that of who made it.
+                        self.relays.fail_over();
+                        self.relays.fail_over_sessions();
+                    }
+                    match self.renew_token().await {
+                        Ok(()) => return Ok(()),
+                        Err(renewal) => match verdict(&renewal) {
+                            Verdict::Retry { delay } => {
+                                self.relays.fail_over_sessions();
+                                (renewal.message().to_owned(), delay)
+                            }
+                            _ => return Err(renewal.into()),
+                        },
+                    }
+                }
                 // What the server expects was acknowledged before: it is not this writer's to send again.
                 Verdict::SendFrom(expected) if expected <= self.acked.entry_seq => return Err(status.into()),
                 Verdict::SendFrom(expected) => {
@@ -378,7 +387,7 @@ impl Writer {
             .map_err(|_| tonic::Status::unavailable("no answer to the renewal of the token"))??;
         let grant = response.into_inner().lifetime.unwrap_or_default();
         self.token = grant.token;
-        self.outage.renewed_token = true;
+        self.outage.renewals += 1;
         debug!(
             expires_at_ms = grant.token_expires_at_ms,
             "lifetime token renewed"
@@ -407,7 +416,7 @@ impl Outage {
     /// There was progress.
     fn over(&mut self) {
         self.since = None;
-        self.renewed_token = false;
+        self.renewals = 0;
         self.backoff.reset();
     }
 }

@@ -323,6 +323,21 @@ async fn an_expired_token_is_renewed_once() {
     assert_eq!(seen.lock().unwrap().streams.len(), 2);
 }
 
+/// A relay whose clock is ahead takes every token for an expired one; the next relay does not.
+#[tokio::test]
+async fn a_token_that_expires_at_once_is_taken_elsewhere() {
+    let expired = refuse(RefusalReason::TokenExpired, "expired").build();
+    let (ahead, refused) = serve(vec![Script::Refuse(expired)], 256).await;
+    let (right, seen) = serve(vec![Script::AckAll], 256).await;
+    let relays = format!("{},{}", ahead.endpoint(), right.endpoint());
+    let connection = right.with_relays(&relays).unwrap();
+    let mut renewed = writer(&connection).await.unwrap();
+    renewed.append(entry(1), false).await.unwrap();
+    renewed.drain().await.unwrap();
+    assert_eq!(refused.lock().unwrap().streams.len(), 2);
+    assert_eq!(seen.lock().unwrap().tokens, ["Bearer renewed"]);
+}
+
 /// A writer outlives the server that it was opened with: it renews its token at another one.
 #[tokio::test]
 async fn an_expired_token_is_renewed_where_there_is_somebody() {
