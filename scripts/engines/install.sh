@@ -19,8 +19,6 @@ missing_packages() {
   [ -x "$POSTGRESQL_BIN/initdb" ] || echo "postgresql-$POSTGRESQL_MAJOR"
   # Not an engine: what users read objects with, and so do the tests.
   command -v zstd >/dev/null || echo zstd
-  # Not an engine either: clocks that are wrong.
-  compgen -G "/usr/lib/*/faketime/libfaketimeMT.so.1" >/dev/null || echo libfaketime
   # For listeners that want TLS.
   command -v openssl >/dev/null || echo openssl
 }

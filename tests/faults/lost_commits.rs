@@ -33,9 +33,10 @@ async fn exactly_once_fold_when_the_database_loses_confirmed_commits() {
     load.advance_within(100, "nothing is written any more", RECOVERY)
         .await;
     let young = a_session_that_is_lost(&stack).await;
-    disk.lose(&stack).await;
+    let confirmed = disk.lose(&stack).await;
     load.advance_within(100, "commits were lost", RECOVERY).await;
     assert_noticed(&stack).await;
+    wait_until_folded(&stack, confirmed).await;
     bodies_are_right(&stack, &[young], "a session that was opened in what was lost").await;
     ends_well(&mut stack, load, "commits were lost").await;
 }
@@ -52,11 +53,12 @@ async fn exactly_once_fold_when_commits_are_lost_and_every_service_with_them() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stack.kill_all();
-    disk.lose(&stack).await;
+    let confirmed = disk.lose(&stack).await;
     stack.up().await;
     load.advance_within(100, "everything was started again", RECOVERY)
         .await;
     assert_noticed(&stack).await;
+    wait_until_folded(&stack, confirmed).await;
     bodies_are_right(&stack, &[young], "a session that was opened in what was lost").await;
     ends_well(&mut stack, load, "everything was started again").await;
 }
@@ -98,11 +100,25 @@ impl UnwrittenLog {
         }
     }
 
-    /// The server crashes, and comes back by itself with what the disk has.
-    async fn lose(self, stack: &NativeStack) {
+    /// The server crashes, and comes back by itself with what the disk has. Returns how many records it had confirmed as folded.
+    async fn lose(self, stack: &NativeStack) -> i64 {
         let before = folded(&mut database(stack).await).await;
         assert!(before > self.folded, "nothing was confirmed that could be lost");
         signal("KILL", self.writer);
+        before
+    }
+}
+
+/// Waits until so many records are folded, again.
+async fn wait_until_folded(stack: &NativeStack, records: i64) {
+    let deadline = Instant::now() + RECOVERY;
+    while folded(&mut database(stack).await).await < records {
+        assert!(
+            Instant::now() < deadline,
+            "what was lost is not folded again\n{}",
+            stack.log()
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

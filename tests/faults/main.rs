@@ -23,7 +23,6 @@
 //! | `partitions_added` | nothing: the topic grows |
 //! | `ten_thousand` | persisters, behind each COMMIT |
 //! | `wrong_engines` | the deployment: engines that are away, too old, refusing, or set up wrong |
-//! | `wrong_clocks` | the clock of one service |
 //! | `rebuild` | the whole database, and the head of the topic |
 //!
 //! `holdings` asks the database and the bucket what they hold of a session.
@@ -54,7 +53,6 @@ mod service_kills;
 mod store_faults;
 mod ten_thousand;
 mod three_brokers;
-mod wrong_clocks;
 mod wrong_engines;
 
 /// Everything here needs services as processes of their own.
