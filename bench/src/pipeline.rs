@@ -73,12 +73,15 @@ impl<'a> Pipeline<'a> {
 
     pub(crate) async fn stop_service(&mut self, kind: Kind) -> Result<(), Error> {
         if let Some(service) = self.running.remove(&kind) {
-            let peak = service.stop().await?;
-            let mut peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
-            let most = peaks.entry(kind.name()).or_default();
-            *most = (*most).max(peak.unwrap_or_default());
+            self.note_peak(kind, service.stop().await?);
         }
         Ok(())
+    }
+
+    fn note_peak(&self, kind: Kind, peak: Option<u64>) {
+        let mut peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = peaks.entry(kind.name()).or_default();
+        *most = (*most).max(peak.unwrap_or_default());
     }
 
     /// Starts so many persisters, in place of the one.
@@ -111,10 +114,7 @@ impl<'a> Pipeline<'a> {
 
     pub(crate) async fn stop_persisters(&mut self) -> Result<(), Error> {
         for persister in std::mem::take(&mut self.persisters) {
-            let peak = persister.stop().await?;
-            let mut peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
-            let most = peaks.entry(Kind::Persister.name()).or_default();
-            *most = (*most).max(peak.unwrap_or_default());
+            self.note_peak(Kind::Persister, persister.stop().await?);
         }
         Ok(())
     }

@@ -255,39 +255,38 @@ append_to_all() {
   done
 }
 
+# Engines, a database and the services of the binary, with sessions in them.
+begin_with_sessions() {
+  configure
+  start_engines
+  create_database wakelog
+  "$WAKELOG" migrate
+  start_services "$WAKELOG" 0 "${KINDS[@]}"
+  write_sessions
+}
+
 session_ids() { ls "$DIR/sessions"; }
 
 json_text() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" | head -n 1; }
 
-# Exports every session into a folder, and compares each with what was written, byte for byte. Names of sessions after the folder
-# are left out.
-compare_exports() {
-  local folder="$DIR/$1" id count=0 left_out
-  shift
+# Reads every session by a command of the client (`export`, or `resume`, which binds, and so shows that the pipeline works and not the
+# tables alone) into a folder, and compares each with what was written, byte for byte. Names of sessions after the folder are left out.
+compare() {
+  local command="$1" folder="$DIR/$2" id count=0 left_out
+  shift 2
   left_out=" $* "
   mkdir -p "$folder"
   for id in $(session_ids); do
     case "$left_out" in *" $id "*) continue ;; esac
-    "$WAKELOG" export "$id" --out "$folder/$id" >>"$DIR/clients.log" 2>&1 ||
-      fail "export of $id: $(tail -n 3 "$DIR/clients.log")"
+    "$WAKELOG" "$command" "$id" --out "$folder/$id" >>"$DIR/clients.log" 2>&1 ||
+      fail "$command of $id: $(tail -n 3 "$DIR/clients.log")"
     cmp "$folder/$id" "$DIR/sessions/$id" || fail "$id is not what was written"
     count=$((count + 1))
   done
-  say "$count exports are what was written, byte for byte"
+  say "$count ${command}s are what was written, byte for byte"
 }
-
-# Resumes every session: it binds, so this shows that the pipeline works and not the tables alone.
-compare_resumes() {
-  local folder="$DIR/$1" id count=0
-  mkdir -p "$folder"
-  for id in $(session_ids); do
-    "$WAKELOG" resume "$id" --out "$folder/$id" >>"$DIR/clients.log" 2>&1 ||
-      fail "resume of $id: $(tail -n 3 "$DIR/clients.log")"
-    cmp "$folder/$id" "$DIR/sessions/$id" || fail "$id is not what was written"
-    count=$((count + 1))
-  done
-  say "$count resumes are what was written, byte for byte"
-}
+compare_exports() { compare export "$@"; }
+compare_resumes() { compare resume "$@"; }
 
 # What an archiver says that a rebuild would not need of all partitions, and what was folded.
 covered_offsets() {

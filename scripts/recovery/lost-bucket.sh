@@ -26,12 +26,7 @@ expect_refusal_of_archiver() {
   tail -n 2 "$DIR/refused.log" >&2
 }
 
-configure
-start_engines
-create_database wakelog
-"$WAKELOG" migrate
-start_services "$WAKELOG" 0 "${KINDS[@]}"
-write_sessions
+begin_with_sessions
 wait_covered wakelog
 is_pruned wakelog || fail "nothing was pruned: the bucket had nothing alone"
 compare_exports before

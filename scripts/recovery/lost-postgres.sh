@@ -7,12 +7,7 @@ WAKELOG=$(realpath "${1:?usage: lost-postgres.sh WAKELOG_BINARY}")
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-configure
-start_engines
-create_database wakelog
-"$WAKELOG" migrate
-start_services "$WAKELOG" 0 "${KINDS[@]}"
-write_sessions
+begin_with_sessions
 wait_covered wakelog
 compare_exports before
 

@@ -37,12 +37,7 @@ histories() {
   done
 }
 
-configure
-start_engines
-create_database wakelog
-"$WAKELOG" migrate
-start_services "$WAKELOG" 0 "${KINDS[@]}"
-write_sessions
+begin_with_sessions
 wait_covered wakelog
 is_pruned wakelog || fail "nothing was pruned: the archive had nothing alone"
 compare_exports before

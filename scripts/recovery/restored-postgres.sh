@@ -7,12 +7,7 @@ WAKELOG=$(realpath "${1:?usage: restored-postgres.sh WAKELOG_BINARY}")
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-configure
-start_engines
-create_database wakelog
-"$WAKELOG" migrate
-start_services "$WAKELOG" 0 "${KINDS[@]}"
-write_sessions
+begin_with_sessions
 # Under load, as a backup is made: of one moment, progress and rows alike.
 append_to_all meanwhile &
 PIDS["appending"]=$!

@@ -85,8 +85,23 @@ struct WorkedOff {
 /// does not count: joining the group is not what is measured.
 async fn work_off(pipeline: &mut Pipeline<'_>, pool: &PgPool, backlog: usize) -> Result<WorkedOff, Error> {
     let before = progress(pool).await?;
-    let end = before + backlog as i64;
     pipeline.start_service(Kind::Persister).await?;
+    let per_second = rate_of_backlog(pool, before, backlog).await?;
+    let batches = pipeline
+        .service(Kind::Persister)?
+        .counter("wakelog_persister_batches_total")
+        .await?;
+    pipeline.stop_service(Kind::Persister).await?;
+    Ok(WorkedOff {
+        per_second,
+        batch_records: backlog as f64 / batches.max(1.0),
+    })
+}
+
+/// Entries a second of a backlog that follows `before` folded records, from the first look that sees progress, which does not count,
+/// to its end.
+pub(super) async fn rate_of_backlog(pool: &PgPool, before: i64, backlog: usize) -> Result<f64, Error> {
+    let end = before + backlog as i64;
     let deadline = Instant::now() + WAIT;
     let mut first: Option<(Instant, i64)> = None;
     let (took, counted) = loop {
@@ -106,20 +121,12 @@ async fn work_off(pipeline: &mut Pipeline<'_>, pool: &PgPool, backlog: usize) ->
         }
         sleep(LOOK).await;
     };
-    let batches = pipeline
-        .service(Kind::Persister)?
-        .counter("wakelog_persister_batches_total")
-        .await?;
-    pipeline.stop_service(Kind::Persister).await?;
-    if counted == 0 {
-        return Err(Error::Wrong(
+    match counted {
+        0 => Err(Error::Wrong(
             "the backlog was worked off at one look: too small".to_owned(),
-        ));
+        )),
+        counted => Ok(per_second(counted as usize, took)),
     }
-    Ok(WorkedOff {
-        per_second: per_second(counted as usize, took),
-        batch_records: backlog as f64 / batches.max(1.0),
-    })
 }
 
 /// Records of all partitions that are folded.

@@ -3,10 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgPool;
 use tokio::time::sleep;
 
-use super::persist::{checkpoint, progress};
+use super::persist::{checkpoint, progress, rate_of_backlog};
 use super::{Run, per_second};
 use crate::Error;
 use crate::baseline::producer::RawProducer;
@@ -97,11 +96,12 @@ pub(super) async fn measure(run: &Run<'_>, pipeline: &mut Pipeline<'_>) -> Resul
             wait_until_shared(pipeline, case.persisters).await?;
             // The backlog comes at once for all of them, and what it costs to publish it is not measured.
             pipeline.freeze_persisters()?;
+            let before = progress(&pool).await?;
             let published = producer.publish_all(&backlog, IN_FLIGHT).await;
             checkpoint(&pool).await;
             pipeline.thaw_persisters()?;
             published?;
-            let rate = work_off(&pool, backlog.len()).await?;
+            let rate = rate_of_backlog(&pool, before, backlog.len()).await?;
             pipeline.stop_persisters().await?;
             if round.counts() {
                 case.rates.push(rate);
@@ -142,43 +142,12 @@ async fn wait_until_shared(pipeline: &Pipeline<'_>, persisters: usize) -> Result
     let deadline = Instant::now() + WAIT;
     while !pipeline.persisters_hold(share).await? {
         if Instant::now() > deadline {
-            return Err(late("every persister's share of the partitions"));
+            return Err(Error::Late {
+                what: "every persister's share of the partitions",
+                seconds: WAIT.as_secs(),
+            });
         }
         sleep(LOOK).await;
     }
     Ok(())
-}
-
-/// Entries a second, from the first look that sees progress to the end.
-async fn work_off(pool: &PgPool, backlog: usize) -> Result<f64, Error> {
-    let before = progress(pool).await?;
-    let end = before + backlog as i64;
-    let deadline = Instant::now() + WAIT;
-    let mut first: Option<(Instant, i64)> = None;
-    loop {
-        let reached = progress(pool).await?;
-        let now = Instant::now();
-        if reached > before {
-            let (since, from) = *first.get_or_insert((now, reached));
-            if reached >= end {
-                return match reached - from {
-                    0 => Err(Error::Wrong(
-                        "the backlog was worked off at one look: too small".to_owned(),
-                    )),
-                    counted => Ok(per_second(counted as usize, now - since)),
-                };
-            }
-        }
-        if now > deadline {
-            return Err(late("the end of the backlog"));
-        }
-        sleep(LOOK).await;
-    }
-}
-
-fn late(what: &'static str) -> Error {
-    Error::Late {
-        what,
-        seconds: WAIT.as_secs(),
-    }
 }
