@@ -5,7 +5,7 @@ use std::time::Duration;
 use prost::Message as _;
 use wakelog_model::SessionId;
 use wakelog_proto::v1::{SessionRecord, session_record::Record};
-use wakelog_stream::Effect;
+use wakelog_stream::{Effect, PublishError};
 
 use crate::Error;
 use crate::core::Core;
@@ -42,7 +42,25 @@ impl Core {
         record: Record,
     ) -> Result<Published, Error> {
         let value = SessionRecord { record: Some(record) }.encode_to_vec();
-        let delivery = match self.producer.publish(partition, &session.to_string(), &value) {
+        match self.publish_once(session, partition, &value).await {
+            // The pin says that there is such a partition: another process saw it first.
+            Err(Error::Publish(PublishError::NoPartition { .. })) => {
+                if let Err(error) = self.producer.learn_partitions().await {
+                    tracing::warn!(partition, %error, "a new partition could not be asked for");
+                }
+                self.publish_once(session, partition, &value).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn publish_once(
+        &self,
+        session: SessionId,
+        partition: i32,
+        value: &[u8],
+    ) -> Result<Published, Error> {
+        let delivery = match self.producer.publish(partition, &session.to_string(), value) {
             Ok(delivery) => delivery,
             Err(error) => return unless_uncertain(session, error),
         };
@@ -86,7 +104,7 @@ impl Core {
     }
 }
 
-fn unless_uncertain(session: SessionId, error: wakelog_stream::PublishError) -> Result<Published, Error> {
+fn unless_uncertain(session: SessionId, error: PublishError) -> Result<Published, Error> {
     if error.effect() == Effect::CertainlyNot {
         return Err(Error::Publish(error));
     }

@@ -41,6 +41,8 @@ async fn exactly_once_fold_when_partitions_are_added() {
         outcome.expect("the partitions are added");
     });
     let new = sessions_on_new_partitions(&stack).await;
+    // Now, and by the other reconstructor: its producer has not heard of these partitions.
+    bodies_are_right(&stack, &new, "on new partitions").await;
     load.advance_within(50, "partitions were added", RECOVERY).await;
 
     let after = pins(&stack).await;
@@ -51,7 +53,6 @@ async fn exactly_once_fold_when_partitions_are_added() {
     let again = open(&connection, "before-1-0").await;
     assert_eq!(before.get(&again.session_id), Some(&again.partition));
 
-    bodies_are_right(&stack, &new, "on new partitions").await;
     ends_well(&mut stack, load, "partitions were added").await;
 }
 

@@ -278,6 +278,13 @@ pub enum PublishError {
         /// The bytes of key and value.
         bytes: usize,
     },
+    /// The producer does not know of such a partition; nothing was sent. If it was added a moment ago,
+    /// [`Producer::learn_partitions`](crate::Producer::learn_partitions) makes it known.
+    #[error("the producer knows of no partition {partition}")]
+    NoPartition {
+        /// The partition asked for.
+        partition: i32,
+    },
     /// The record was not acknowledged.
     #[error("publish failed: {reason}")]
     Failed {
@@ -300,7 +307,9 @@ impl PublishError {
     /// Whether the record may be in the log, or may still get into it.
     pub fn effect(&self) -> Effect {
         match self {
-            PublishError::QueueFull { .. } | PublishError::TooLarge { .. } => Effect::CertainlyNot,
+            PublishError::QueueFull { .. }
+            | PublishError::TooLarge { .. }
+            | PublishError::NoPartition { .. } => Effect::CertainlyNot,
             PublishError::Failed { effect, .. } | PublishError::Fatal { effect, .. } => *effect,
         }
     }
@@ -310,6 +319,7 @@ impl PublishError {
         match self {
             PublishError::QueueFull { .. } => "queue_full",
             PublishError::TooLarge { .. } => "too_large",
+            PublishError::NoPartition { .. } => "no_partition",
             PublishError::Failed {
                 effect: Effect::CertainlyNot,
                 ..

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -33,12 +34,14 @@ struct Shared {
     config: ClientConfig,
     topic: String,
     limit_bytes: usize,
+    request_timeout: Duration,
     current: RwLock<Arc<Client>>,
 }
 
 struct Client {
     inner: ThreadedProducer<DeliveryContext>,
     made_at: Instant,
+    is_learning: AtomicBool,
 }
 
 impl Producer {
@@ -50,6 +53,7 @@ impl Producer {
             config,
             topic: options.topic.clone(),
             limit_bytes: options.producer_buffer_bytes,
+            request_timeout: options.request_timeout,
             current: RwLock::new(Arc::new(client)),
         };
         Ok(Self {
@@ -81,12 +85,53 @@ impl Producer {
             Ok(()) => Delivery {
                 state: DeliveryState::Waiting(delivery),
             },
-            Err((error, _)) => return Err(self.refused(&client, &error, key.len() + value.len())),
+            Err((error, _)) => {
+                let refused = self.refused(&client, &error, partition, key.len() + value.len());
+                if matches!(refused, PublishError::NoPartition { .. }) {
+                    self.learn_aside(client);
+                }
+                return Err(refused);
+            }
         };
         if is_outcome_hidden() {
             return Ok(delivery.with_hidden_outcome("fail point stream::publish_after"));
         }
         Ok(delivery)
+    }
+
+    /// Asks the brokers which partitions the topic has now. Of one that was added, a producer hears by itself only after a
+    /// while, and refuses it until then with [`PublishError::NoPartition`].
+    pub async fn learn_partitions(&self) -> Result<(), Error> {
+        let (client, shared) = (self.client(), Arc::clone(&self.shared));
+        let learned =
+            tokio::task::spawn_blocking(move || client.learn(&shared.topic, shared.request_timeout));
+        learned.await.unwrap_or_else(|error| {
+            Err(Error::Thread {
+                name: "learn partitions",
+                reason: error.to_string(),
+            })
+        })
+    }
+
+    /// The same for a caller that will come again: one thread at a time asks.
+    fn learn_aside(&self, client: Arc<Client>) {
+        if client.is_learning.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let asking = Arc::clone(&client);
+        let spawned = std::thread::Builder::new()
+            .name("producer-learn".to_owned())
+            .spawn(move || {
+                if let Err(error) = asking.learn(&shared.topic, shared.request_timeout) {
+                    tracing::warn!(topic = shared.topic, %error, "the topic's partitions could not be asked for");
+                }
+                asking.is_learning.store(false, Ordering::Release);
+            });
+        if let Err(error) = spawned {
+            client.is_learning.store(false, Ordering::Release);
+            tracing::warn!(%error, "the topic's partitions could not be asked for");
+        }
     }
 
     /// Waits until nothing is outstanding, or the bound passes.
@@ -111,9 +156,16 @@ impl Producer {
         Arc::clone(&self.shared.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn refused(&self, client: &Arc<Client>, error: &KafkaError, bytes: usize) -> PublishError {
+    fn refused(
+        &self,
+        client: &Arc<Client>,
+        error: &KafkaError,
+        partition: i32,
+        bytes: usize,
+    ) -> PublishError {
         let effect = Effect::CertainlyNot;
         match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::UnknownPartition) => PublishError::NoPartition { partition },
             Some(RDKafkaErrorCode::QueueFull) => {
                 metrics::counter!("wakelog_stream_queue_full_total").increment(1);
                 PublishError::QueueFull {
@@ -178,7 +230,17 @@ impl Client {
         Ok(Self {
             inner,
             made_at: Instant::now(),
+            is_learning: AtomicBool::new(false),
         })
+    }
+
+    /// An answer about the topic is taken over by the client.
+    fn learn(&self, topic: &str, bound: Duration) -> Result<(), Error> {
+        self.inner
+            .client()
+            .fetch_metadata(Some(topic), bound)
+            .map(drop)
+            .map_err(|error| Error::from_kafka("fetch metadata", error))
     }
 
     fn fatal_reason(&self) -> String {
@@ -216,7 +278,7 @@ impl ProducerContext for DeliveryContext {
             Ok(_) => Err(unknown(
                 "the log has it, but the broker does not say at which offset",
             )),
-            Err((error, _)) => Err(undelivered(error, report.bytes)),
+            Err((error, message)) => Err(undelivered(error, message.partition(), report.bytes)),
         };
         if let Err(error) = &outcome {
             count(error);
@@ -228,7 +290,7 @@ impl ProducerContext for DeliveryContext {
 
 /// Only what is known to have never left this process is certain. A broker's refusal is not: it may answer a
 /// retry of a request that had succeeded.
-fn undelivered(error: &KafkaError, bytes: usize) -> PublishError {
+fn undelivered(error: &KafkaError, partition: i32, bytes: usize) -> PublishError {
     let reason = error.to_string();
     match error.rdkafka_error_code() {
         Some(RDKafkaErrorCode::MessageSizeTooLarge) => PublishError::TooLarge { bytes },
@@ -236,11 +298,8 @@ fn undelivered(error: &KafkaError, bytes: usize) -> PublishError {
             reason,
             effect: Effect::Unknown,
         },
-        Some(
-            RDKafkaErrorCode::PurgeQueue
-            | RDKafkaErrorCode::UnknownTopic
-            | RDKafkaErrorCode::UnknownPartition,
-        ) => PublishError::Failed {
+        Some(RDKafkaErrorCode::UnknownPartition) => PublishError::NoPartition { partition },
+        Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::UnknownTopic) => PublishError::Failed {
             reason,
             effect: Effect::CertainlyNot,
         },

@@ -1,6 +1,8 @@
 use std::time::{Duration, Instant};
 
-use wakelog_stream::{Effect, Error, LogReader, Options, Producer, Watermarks, describe_topic, ensure_topic};
+use wakelog_stream::{
+    Effect, Error, LogReader, Options, Producer, PublishError, Watermarks, describe_topic, ensure_topic,
+};
 
 use crate::support::{Log, publish};
 
@@ -165,6 +167,7 @@ async fn a_partition_that_is_not_there_is_an_error() {
         Ok(delivery) => delivery.await.unwrap_err(),
         Err(refused) => refused,
     };
+    assert_eq!(refused, PublishError::NoPartition { partition: 7 });
     assert_eq!(refused.effect(), Effect::CertainlyNot, "{refused}");
     LogReader::new(&options).unwrap().watermarks(7).await.unwrap_err();
 }
