@@ -68,8 +68,9 @@ impl Shared {
             last_entry_seq: source.last_entry_seq,
             row_version: source.row_version,
         };
-        if !self.store.record_snapshot(&row).await? {
-            // Erased meanwhile: the sweep takes the object too.
+        if !self.store.record_snapshot(&self.options.topic, &row).await? {
+            // Erased meanwhile: the sweep takes the object too. Or the database has lost what the state is made of, and is folded
+            // again: then the session is due as before.
             return Ok(());
         }
         telemetry::snapshot(cause.segment_kind().name());
@@ -95,6 +96,10 @@ impl Shared {
     }
 
     async fn uncovered_runs(&self, session: SessionId, last: u64) -> Result<Vec<EntryRange>, Error> {
+        if !self.has_entry(session, last).await? {
+            // The database has lost it since the state was read, and entries before it perhaps.
+            return Err(Error::Changed { session });
+        }
         let runs = self.store.hot_runs(session, 1, last, RUNS).await?;
         let (Some((first, _)), Some((_, end))) = (runs.first(), runs.last()) else {
             return Ok(Vec::new());
@@ -109,6 +114,15 @@ impl Shared {
             .collect();
         ranges.sort_unstable();
         Ok(uncovered(&runs, &ranges))
+    }
+
+    /// Whether the entry is in the hot tail or in a segment. 0: there is none to look for.
+    async fn has_entry(&self, session: SessionId, entry: u64) -> Result<bool, Error> {
+        if entry == 0 || !self.store.hot_runs(session, entry, entry, 1).await?.is_empty() {
+            return Ok(true);
+        }
+        let segments = self.store.segments_overlapping(session, entry, entry, 1).await?;
+        Ok(!segments.is_empty())
     }
 
     /// The parts that the state knows of the entry that was not complete. If a bind has discarded them since, the state is

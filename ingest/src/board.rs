@@ -15,17 +15,30 @@ use crate::lane::{Lane, LaneState};
 #[cfg(test)]
 mod tests;
 
+/// How long a read of the progress may stand for the next one. It is read every second.
+const KNOWN_FOR: Duration = Duration::from_secs(2);
+
 /// The persister's next offset by partition.
 pub(crate) type Progress = Arc<BTreeMap<i32, i64>>;
 
 /// What the watcher reads for everybody, and who waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<Read>,
     posted_at: Mutex<Option<Instant>>,
     offset_waiters: AtomicUsize,
     store_waiters: Mutex<HashMap<LifetimeId, StoreWaiter>>,
     wake: Notify,
+}
+
+/// One read of the progress.
+#[derive(Debug, Clone, Default)]
+struct Read {
+    /// When it began; `None`: there was none yet.
+    began: Option<Instant>,
+    progress: Progress,
+    /// The highest next offset of each partition that was ever read.
+    highest: Progress,
 }
 
 #[derive(Debug)]
@@ -37,10 +50,26 @@ struct StoreWaiter {
 }
 
 impl Board {
-    /// Takes a read of the persister's progress.
-    pub(crate) fn post_progress(&self, progress: BTreeMap<i32, i64>) {
+    /// Takes a read of the persister's progress that began then.
+    pub(crate) fn post_progress(&self, progress: BTreeMap<i32, i64>, began: Instant) {
         *self.posted_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.progress.send_replace(Arc::new(progress));
+        let mut highest = BTreeMap::clone(&self.progress.borrow().highest);
+        for (partition, next_offset) in &progress {
+            let highest = highest.entry(*partition).or_default();
+            *highest = (*highest).max(*next_offset);
+        }
+        self.progress.send_replace(Read {
+            began: Some(began),
+            progress: Arc::new(progress),
+            highest: Arc::new(highest),
+        });
+    }
+
+    /// Whether the store has less of the partition than it once had: what this process knows of its sessions may be missing in it
+    /// until it is folded again.
+    pub(crate) fn went_back(&self, partition: i32) -> bool {
+        let read = self.progress.borrow();
+        next_offset(&read.progress, partition) < next_offset(&read.highest, partition)
     }
 
     /// Whether the store answered the watcher lately.
@@ -51,24 +80,31 @@ impl Board {
 
     /// The persister's next offset on a partition, as of the last read; 0 for one that it never had.
     pub(crate) fn next_offset(&self, partition: i32) -> i64 {
-        next_offset(&self.progress.borrow(), partition)
+        next_offset(&self.progress.borrow().progress, partition)
     }
 
-    /// The same, if the progress was ever read.
+    /// The same, if the progress was read a moment ago: a store that was away since may have come back with less.
     pub(crate) fn known_next_offset(&self, partition: i32) -> Option<i64> {
-        let posted_at = *self.posted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_fresh = self.was_posted_within(KNOWN_FOR);
         // Posted a moment before the progress itself: then it is read once more.
-        let progress = self.progress.borrow();
-        (posted_at.is_some() && !progress.is_empty()).then(|| next_offset(&progress, partition))
+        let progress = &self.progress.borrow().progress;
+        (is_fresh && !progress.is_empty()).then(|| next_offset(progress, partition))
     }
 
-    /// Waits until the persister's next offset is at least `target`. False: the bound passed.
+    /// Waits until the persister's next offset is at least `target`, by a read that began after this call: what was read before
+    /// may be of a store that has lost it since. False: the bound passed.
     pub(crate) async fn wait_for_offset(&self, partition: i32, target: i64, bound: Duration) -> bool {
-        let deadline = Instant::now() + bound;
+        if target <= 0 {
+            return true;
+        }
+        let called = Instant::now();
+        let deadline = called + bound;
         let mut reads = self.progress.subscribe();
         let _waiting = OffsetWaiter::new(self);
         loop {
-            if next_offset(&reads.borrow_and_update(), partition) >= target {
+            let read = reads.borrow_and_update().clone();
+            let is_fresh = read.began.is_some_and(|began| began >= called);
+            if is_fresh && next_offset(&read.progress, partition) >= target {
                 return true;
             }
             if !matches!(timeout_at(deadline, reads.changed()).await, Ok(Ok(()))) {

@@ -50,6 +50,8 @@ pub(crate) struct Facts {
     /// The persister's next offset on the lifetime's partition, read *before* the standing: whatever lies below it is in
     /// the standing.
     pub next_offset: i64,
+    /// The store has less of the partition than it once had. A later bind may be in what it lacks.
+    pub store_went_back: bool,
 }
 
 /// A fact that nothing later can take back: the writer gets no further in this lifetime.

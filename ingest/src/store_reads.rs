@@ -53,6 +53,7 @@ impl Ingest {
             standing,
             read_at,
             next_offset,
+            store_went_back: self.board.went_back(partition),
         });
         Ok(())
     }

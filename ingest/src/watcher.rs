@@ -109,7 +109,7 @@ impl Watcher<'_> {
             .iter()
             .map(|row| (row.partition, row.next_offset))
             .collect();
-        ingest.board.post_progress(progress.clone());
+        ingest.board.post_progress(progress.clone(), started);
         let waiting = ingest.board.store_waiting_lanes(ingest.options.ack_wait);
         let lanes = if full { ingest.lanes.live() } else { waiting };
         let mut ends_wanted = Vec::new();
@@ -130,6 +130,7 @@ impl Watcher<'_> {
                     standing,
                     read_at,
                     next_offset,
+                    store_went_back: ingest.board.went_back(lane.identity.partition),
                 });
                 ends_wanted.extend(wanted.map(|generation| (Arc::clone(lane), generation)));
             }

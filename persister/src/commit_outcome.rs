@@ -2,6 +2,8 @@
 
 use wakelog_store::Progress;
 
+use crate::lost_commits::{lost_row, went_back};
+
 /// The batch whose COMMIT was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SentCommit {
@@ -40,34 +42,22 @@ pub(crate) enum CommitOutcome {
 /// Decides what the progress row, read after the unanswered COMMIT, proves.
 pub(crate) fn commit_outcome(sent: SentCommit, progress: Option<&Progress>) -> CommitOutcome {
     let Some(progress) = progress else {
-        return CommitOutcome::WentBack {
-            detail: format!("epoch {} was claimed, the store has no progress", sent.epoch),
-        };
+        let detail = lost_row(sent.epoch);
+        return CommitOutcome::WentBack { detail };
     };
+    if let Some(detail) = went_back(sent.epoch, sent.from, progress) {
+        return CommitOutcome::WentBack { detail };
+    }
     if progress.epoch > sent.epoch {
         return CommitOutcome::Fenced {
             current: progress.epoch,
         };
-    }
-    if progress.epoch < sent.epoch {
-        let detail = format!(
-            "epoch {} was claimed, the store has {}",
-            sent.epoch, progress.epoch
-        );
-        return CommitOutcome::WentBack { detail };
     }
     if progress.next_offset == sent.to {
         return CommitOutcome::Ours;
     }
     if progress.next_offset == sent.from {
         return CommitOutcome::NotApplied;
-    }
-    if progress.next_offset < sent.from {
-        let detail = format!(
-            "{} was committed as the next offset, the store has {}",
-            sent.from, progress.next_offset
-        );
-        return CommitOutcome::WentBack { detail };
     }
     let detail = format!(
         "the offset is {} in our own epoch, neither {} nor {}",

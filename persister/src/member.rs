@@ -2,6 +2,7 @@
 //! sees to it that the whole member leaves and joins again when one of them is fenced.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -13,10 +14,13 @@ use crate::lost_commits::look_for_lost_commits;
 use crate::owner::{Owner, all_ended};
 use crate::shared::Shared;
 use crate::status::PartitionState;
-use crate::worker::{Worker, WorkerEnd};
+use crate::worker::{Courtesy, Worker, WorkerEnd};
 
 /// Courtesy commits that may wait; more are left out.
 const WAITING_COMMITS: usize = 256;
+
+/// Why a member joins again when the store has less than it had.
+const LOST_COMMITS: &str = "the database has lost commits";
 
 /// Why a membership ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,10 @@ impl Member {
                 () = shutdown.cancelled() => Some(MembershipEnd::Shutdown),
                 () = self.died.cancelled() => Some(MembershipEnd::Died),
                 Some(ended) = self.workers.join_next(), if !self.workers.is_empty() => self.worker_ended(ended),
+                () = self.shared.store_went_back.notified() => {
+                    self.consumer.rejoin(LOST_COMMITS);
+                    None
+                }
                 event = self.events.recv() => self.take_event(event),
                 Some((partition, next_offset)) = self.committed.recv() => {
                     self.consumer.committed(partition, next_offset);
@@ -138,9 +146,14 @@ impl Member {
         self.shared
             .status
             .set_partition(partition, PartitionState::Starting { epoch, next_offset });
-        tokio::spawn(look_for_lost_commits(self.shared.clone(), partition, next_offset));
-        let (shared, committing) = (self.shared.clone(), self.committing.clone());
-        let worker = Worker::new(shared, partition, &claim, committing, lease.stop);
+        let is_looked_at = Arc::new(AtomicBool::new(false));
+        let look = look_for_lost_commits(self.shared.clone(), partition, next_offset, is_looked_at.clone());
+        tokio::spawn(look);
+        let courtesy = Courtesy {
+            commits: self.committing.clone(),
+            may_commit: is_looked_at,
+        };
+        let worker = Worker::new(self.shared.clone(), partition, &claim, courtesy, lease.stop);
         let ended = lease.ended.drop_guard();
         self.workers.spawn(async move {
             let end = Box::pin(worker.run(assignment.start, records)).await;
@@ -153,7 +166,7 @@ impl Member {
         match ended {
             Ok(WorkerEnd::Revoked) => {}
             Ok(WorkerEnd::Fenced) => self.consumer.rejoin("another process has claimed a partition"),
-            Ok(WorkerEnd::StoreWentBack) => self.consumer.rejoin("the database has lost commits"),
+            Ok(WorkerEnd::StoreWentBack) => self.consumer.rejoin(LOST_COMMITS),
             Ok(WorkerEnd::Unclaimed) => self
                 .consumer
                 .rejoin("records came for a partition without a claim"),

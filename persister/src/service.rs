@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use wakelog_store::Store;
 use wakelog_stream::LogReader;
@@ -38,6 +39,7 @@ impl Service {
             reader,
             status,
             unreadable,
+            store_went_back: Notify::new(),
         };
         Ok(Self {
             shared: Arc::new(shared),

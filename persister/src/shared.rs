@@ -1,5 +1,6 @@
 //! What the tasks of one service share.
 
+use tokio::sync::Notify;
 use wakelog_store::Store;
 use wakelog_stream::LogReader;
 
@@ -14,6 +15,8 @@ pub(crate) struct Shared {
     pub(crate) reader: LogReader,
     pub(crate) status: StatusHandle,
     pub(crate) unreadable: UnreadablePartitions,
+    /// Tells the member that the store has lost commits of a partition whose worker has nothing to do.
+    pub(crate) store_went_back: Notify,
 }
 
 impl Shared {

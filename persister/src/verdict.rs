@@ -3,6 +3,7 @@
 use wakelog_store::Error as StoreError;
 
 use crate::batch::BatchError;
+use crate::lost_commits::{lost_claim, lost_offset};
 use crate::status::StopReason;
 
 /// What to do about a batch that has no known COMMIT.
@@ -31,13 +32,13 @@ pub(crate) fn verdict(error: &BatchError, commit_in_doubt: bool) -> Verdict {
     match error {
         BatchError::CommitUnknown { .. } => Verdict::ReadProgress,
         BatchError::Store(StoreError::Fenced { held, current, .. }) if current < held => Verdict::WentBack {
-            detail: format!("epoch {held} was claimed, the store has {current}"),
+            detail: lost_claim(*held, *current),
         },
         BatchError::Store(StoreError::Fenced { .. }) => Verdict::Fenced,
         BatchError::Store(StoreError::OffsetMismatch { .. }) if commit_in_doubt => Verdict::ReadProgress,
         BatchError::Store(StoreError::OffsetMismatch { held, current, .. }) if current < held => {
             Verdict::WentBack {
-                detail: format!("{held} was committed as the next offset, the store has {current}"),
+                detail: lost_offset(*held, *current),
             }
         }
         BatchError::Store(

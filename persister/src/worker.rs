@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use futures::FutureExt as _;
@@ -16,6 +17,7 @@ use crate::cache::SessionCache;
 use crate::commit_outcome::{CommitOutcome, SentCommit, commit_outcome};
 use crate::counts::Counts;
 use crate::decode::{Decoded, decode};
+use crate::lost_commits::report;
 use crate::pauses::Pauses;
 use crate::shared::Shared;
 use crate::start::{RecordCheck, StartDecision, end_is_back};
@@ -64,8 +66,15 @@ pub(crate) struct Worker {
     admission: Admission,
     cache: SessionCache,
     window: UndecodableWindow,
-    committed: mpsc::Sender<(i32, i64)>,
+    courtesy: Courtesy,
     stop: CancellationToken,
+}
+
+/// Where a worker says how far it has come, for the group's offset in the log.
+pub(crate) struct Courtesy {
+    pub(crate) commits: mpsc::Sender<(i32, i64)>,
+    /// Whether the group's offset of before has been looked at.
+    pub(crate) may_commit: Arc<AtomicBool>,
 }
 
 impl Worker {
@@ -73,7 +82,7 @@ impl Worker {
         shared: Arc<Shared>,
         partition: i32,
         claim: &Claim,
-        committed: mpsc::Sender<(i32, i64)>,
+        courtesy: Courtesy,
         stop: CancellationToken,
     ) -> Self {
         Self {
@@ -84,7 +93,7 @@ impl Worker {
             cache: SessionCache::new(shared.options.cached_sessions),
             window: UndecodableWindow::new(shared.options.undecodable_limit),
             shared,
-            committed,
+            courtesy,
             stop,
         }
     }
@@ -217,7 +226,8 @@ impl Worker {
         self.stored_offset = to;
         self.admission.advance(to);
         self.show_progress();
-        if self.committed.try_send((self.partition, to)).is_err() {
+        let may_commit = self.courtesy.may_commit.load(Ordering::Acquire);
+        if !may_commit || self.courtesy.commits.try_send((self.partition, to)).is_err() {
             tracing::trace!(partition = self.partition, "skipped a courtesy commit");
         }
         Ok(())
@@ -319,12 +329,7 @@ impl Worker {
 
     /// Nothing is lost by it as long as the log has what has to be folded again; who claims the partition next looks.
     fn store_went_back(&self, detail: &str) -> FoldEnd {
-        telemetry::store_went_back();
-        tracing::error!(
-            partition = self.partition,
-            detail,
-            "the database has lost commits that it had confirmed, folding again from what it has"
-        );
+        report(self.partition, detail);
         FoldEnd::Worker(WorkerEnd::StoreWentBack)
     }
 

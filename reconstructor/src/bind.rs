@@ -132,7 +132,8 @@ impl Core {
         self.store.raise_binding_generation(session, generation).await?;
         failpoint::reach(failpoint::AFTER_RAISE)?;
         // Whoever was frozen here must not publish a bind when the raise has lapsed.
-        if raising.elapsed() > PUBLISH_AFTER_RAISE {
+        let is_in_time = || raising.elapsed() <= PUBLISH_AFTER_RAISE;
+        if !is_in_time() {
             return Err(Error::NotInTime {
                 what: "the publish of an announced bind",
                 waited: PUBLISH_AFTER_RAISE,
@@ -145,7 +146,9 @@ impl Core {
             generation,
             request_id: request.request_id.clone(),
         });
-        let published = self.publish(session, row.partition, record).await?;
+        let published = self
+            .publish_while(session, row.partition, record, is_in_time)
+            .await?;
         failpoint::reach(failpoint::AFTER_BIND_PUBLISH)?;
 
         let applied = self

@@ -41,14 +41,28 @@ impl Core {
         partition: i32,
         record: Record,
     ) -> Result<Published, Error> {
+        self.publish_while(session, partition, record, || true).await
+    }
+
+    /// The same, where the record may be handed to the producer only as long as `is_in_time`.
+    pub(crate) async fn publish_while(
+        &self,
+        session: SessionId,
+        partition: i32,
+        record: Record,
+        is_in_time: impl Fn() -> bool,
+    ) -> Result<Published, Error> {
         let value = SessionRecord { record: Some(record) }.encode_to_vec();
         match self.publish_once(session, partition, &value).await {
             // The pin says that there is such a partition: another process saw it first.
-            Err(Error::Publish(PublishError::NoPartition { .. })) => {
+            Err(unknown @ Error::Publish(PublishError::NoPartition { .. })) => {
                 if let Err(error) = self.producer.learn_partitions().await {
                     tracing::warn!(partition, %error, "a new partition could not be asked for");
                 }
-                self.publish_once(session, partition, &value).await
+                match is_in_time() {
+                    true => self.publish_once(session, partition, &value).await,
+                    false => Err(unknown),
+                }
             }
             outcome => outcome,
         }

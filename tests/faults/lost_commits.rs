@@ -15,7 +15,7 @@ use crate::support::load::{Load, Loaded};
 use crate::support::native::fleet::PARTITIONS;
 use crate::support::native::{Engines, Kind, NativeStack};
 use crate::support::process::signal;
-use crate::{bodies_are_right, ends_well};
+use crate::{bodies_are_right, ends_well, stops_and_verifies};
 
 /// A server that confirms commits that only its memory has.
 const HASTY: [&str; 4] = [
@@ -61,6 +61,28 @@ async fn exactly_once_fold_when_commits_are_lost_and_every_service_with_them() {
     wait_until_folded(&stack, confirmed).await;
     bodies_are_right(&stack, &[young], "a session that was opened in what was lost").await;
     ends_well(&mut stack, load, "everything was started again").await;
+}
+
+/// The same where nothing is written any more: no batch shows it, and a resume that waits for what was lost is what would bring one.
+#[tokio::test(flavor = "multi_thread")]
+async fn resume_is_current_when_commits_are_lost_and_nobody_writes() {
+    let engines = Engines::prepare(&[], &HASTY);
+    engines.start().await;
+    let mut stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    stack.up().await;
+    let connection = stack.connect().await;
+    let mut old = Loaded::open(&connection, "old", AckLevel::Store).await;
+    old.send_seeded(1, 20).await;
+    old.drain().await;
+    let disk = UnwrittenLog::begin(&stack).await;
+    old.send_seeded(2, 20).await;
+    old.drain().await;
+    let young = a_session_that_is_lost(&stack).await;
+    let confirmed = disk.lose(&stack).await;
+    assert_noticed(&stack).await;
+    wait_until_folded(&stack, confirmed).await;
+    bodies_are_right(&stack, &[old, young], "nobody wrote").await;
+    stops_and_verifies(&mut stack, "nobody wrote");
 }
 
 async fn under_load() -> (NativeStack, Load) {

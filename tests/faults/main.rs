@@ -22,6 +22,7 @@
 //! | `scaling` | nothing, or one: members of the groups come and go |
 //! | `partitions_added` | nothing: the topic grows |
 //! | `ten_thousand` | persisters, behind each COMMIT |
+//! | `wrong_clocks` | the clock of one service, by a year |
 //! | `wrong_engines` | the deployment: engines that are away, too old, refusing, or set up wrong |
 //! | `rebuild` | the whole database, and the head of the topic |
 //!
@@ -53,6 +54,7 @@ mod service_kills;
 mod store_faults;
 mod ten_thousand;
 mod three_brokers;
+mod wrong_clocks;
 mod wrong_engines;
 
 /// Everything here needs services as processes of their own.

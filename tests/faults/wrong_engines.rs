@@ -123,6 +123,19 @@ async fn what_only_weakens_a_guarantee_is_said_and_used() {
         assert!(log.contains(text), "{text} is not in\n{log}");
     }
 
+    let case = Case {
+        damage: "ALTER DATABASE TOPIC SET synchronous_commit = off",
+        ..Case::new("forgetful", &[], "")
+    };
+    let scene = Scene::set(&site, &case).await;
+    let said = "synchronous_commit is off";
+    let (_, findings) = scene.doctor().await;
+    let found = findings.iter().find(|finding| finding.message.contains(said));
+    let found = found.unwrap_or_else(|| panic!("{said} is not in {findings:#?}"));
+    assert!(found.level == "warn" && !found.mend.is_empty(), "{found:?}");
+    let log = goes_up(&scene, Start::Persist).await;
+    assert!(log.contains(said), "{said} is not in\n{log}");
+
     // A topic of one replica where there could be three. The mock stands for a cluster; it tells of no settings.
     let three = MockCluster::new(3).expect("a mock");
     three.create_topic("thin", 2, 1).expect("a topic");

@@ -71,9 +71,19 @@ impl Relays {
         self.current = (self.current + 1) % self.relays.len();
     }
 
-    /// How many pairs of a relay and a server there are to be tried, at most: each of both once.
-    pub(crate) fn pairs(&self) -> usize {
-        self.relays.len().max(self.sessions.len())
+    /// The number of the relay in use.
+    pub(crate) fn current_number(&self) -> usize {
+        self.current
+    }
+
+    /// The number of the server that renews tokens.
+    pub(crate) fn server_number(&self) -> usize {
+        self.renewing
+    }
+
+    /// How many relays there are, and how many servers that renew tokens.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.relays.len(), self.sessions.len())
     }
 
     /// Where the lifetime token is renewed.

@@ -9,6 +9,7 @@ use wakelog_contract::Exit;
 use wakelog_store::{Store, Use};
 use wakelog_stream::{LogReader, TopicReport};
 
+use super::database::warn_of_weaknesses;
 use super::grpc::Grpc;
 use super::health::Health;
 use super::supervisor::supervise;
@@ -257,6 +258,7 @@ async fn prepare(
     store.check_schema().await.map_err(store_error)?;
     store.check_rights(&[needs.of_store]).await.map_err(store_error)?;
     store.check_writable().await.map_err(store_error)?;
+    warn_of_weaknesses(store).await?;
     let found = look_at_topic(store, stream).await?;
     let reader = LogReader::new(stream).map_err(stream_error)?;
     if let Some(objects) = needs.reads {

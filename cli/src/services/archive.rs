@@ -183,6 +183,7 @@ pub(crate) fn archive_error(error: wakelog_archive::Error) -> Error {
     let hint = match error.failure() {
         Some(Failure::BucketNotFound) => "does the bucket exist? Wakelog creates none",
         Some(Failure::Denied) => "may these keys read, write, list and delete in the bucket?",
+        Some(Failure::ClockSkew) => "set the clock of this machine right, or that of the object store",
         Some(Failure::Unavailable) => "is the object store running, and is --s3-endpoint right?",
         _ => "`wakelog doctor` looks at every dependency",
     };

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `archive` | the object store that the settings name, and the archiver on it |
 //! | `alone` | one service as a process of its own |
+//! | `database` | what is said of a database's settings |
 //! | `engine_errors` | what is said of an engine that is away or wrong, and what to do about it |
 //! | `grpc` | which gRPC services share a listener, and in which order they stop |
 //! | `health` | when a process is ready |
@@ -16,6 +17,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod archive;
+pub(crate) mod database;
 mod engine_errors;
 pub(crate) mod grpc;
 pub(crate) mod health;

@@ -12,6 +12,7 @@ use super::engines::Engines;
 use super::stack::StackOptions;
 use crate::commands::token_of_file;
 use crate::exit::Error;
+use crate::services::database::warn_of_weaknesses;
 use crate::services::topic::{
     find_or_create_topic, look_at_log, look_at_topic, short_retention, warn_of_flaws,
 };
@@ -59,6 +60,7 @@ pub(super) async fn lay_foundation(options: &StackOptions, engines: &Engines) ->
         look_at_engines(&store, &stream).await?;
         store.migrate().await.map_err(store_error)?;
         store.check_rights(&Use::ALL).await.map_err(store_error)?;
+        warn_of_weaknesses(&store).await?;
         let report = find_or_create_topic(&store, &stream).await?;
         tracing::info!(
             topic = stream.topic,

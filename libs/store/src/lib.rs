@@ -12,6 +12,7 @@
 //! | `gate` | who may connect to a store that is being built again, and when a rebuild may begin |
 //! | `schema` | which migrations are embedded, and whether the database has exactly those |
 //! | `rights` | whether the user may do what the services do |
+//! | `settings` | whether the server keeps what it has confirmed |
 //! | `pins` | the partition of a session, and the generation that is about to be bound |
 //! | `progress` | claims of a partition: a new epoch fences the old owner |
 //! | `batch` | one batch of a partition, exactly once |
@@ -40,6 +41,7 @@ mod rights;
 pub mod rows;
 mod schema;
 mod sessions;
+mod settings;
 mod store;
 
 pub use archive::rows::{
@@ -59,4 +61,5 @@ pub use rows::{
     AccessWrite, BatchWrites, ErasureStanding, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery,
     PartRow, QuarantinedRecord, SessionRow, SessionWrite,
 };
+pub use settings::Weakness;
 pub use store::Store;

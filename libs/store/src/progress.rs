@@ -109,12 +109,14 @@ impl Store {
     }
 }
 
+/// Epochs begin with the time, in ms: one that the database lost, with the claim, is not given to another owner later.
 /// One statement, so that there is no transaction that a cancelled caller could leave open.
 async fn claim(connection: &mut PgConnection, topic: &str, partition: i32) -> Result<Claim, Error> {
     let row = sqlx::query(
         "INSERT INTO stream_progress AS held (topic, partition, epoch, next_offset)
-         SELECT $1, $2, 1, 0 WHERE NOT EXISTS (SELECT FROM store_rebuilds WHERE finished_at IS NULL)
-         ON CONFLICT (topic, partition) DO UPDATE SET epoch = held.epoch + 1, updated_at = now()
+         SELECT $1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 0
+         WHERE NOT EXISTS (SELECT FROM store_rebuilds WHERE finished_at IS NULL)
+         ON CONFLICT (topic, partition) DO UPDATE SET epoch = greatest(held.epoch + 1, excluded.epoch), updated_at = now()
          RETURNING partition, epoch, next_offset, last_record_crc",
     )
     .bind(topic)

@@ -58,6 +58,8 @@ impl Use {
                 ("partition_coverage", &["INSERT", "UPDATE"]),
                 ("session_archive_erasures", &["INSERT", "UPDATE"]),
                 ("session_archive_snapshots", &["INSERT", "UPDATE", "DELETE"]),
+                ("session_lifetimes", &[]),
+                ("session_subscribers", &[]),
                 ("stream_progress", &[]),
                 ("topic_incarnations", &[]),
             ],

@@ -1,5 +1,6 @@
 //! What is kept until it is acknowledged, when it is sent again, and when that ends.
 
+mod fresh_tokens;
 mod held;
 mod link;
 mod options;
@@ -24,6 +25,7 @@ use crate::Error;
 use crate::connection::{Bearer, Relays, innermost};
 use crate::error::{Verdict, verdict};
 use crate::retry::Backoff;
+use fresh_tokens::FreshTokens;
 use held::{HeldEntry, Source};
 use link::{Broken, Link};
 pub use options::WriterOptions;
@@ -70,7 +72,7 @@ pub struct Writer {
 struct Outage {
     since: Option<Instant>,
     backoff: Backoff,
-    renewals: usize,
+    tokens: FreshTokens,
 }
 
 /// What a call waits for.
@@ -114,7 +116,7 @@ impl Writer {
             outage: Outage {
                 since: None,
                 backoff: Backoff::new(options.first_delay, options.longest_delay),
-                renewals: 0,
+                tokens: FreshTokens::default(),
             },
             ended: None,
             options,
@@ -320,12 +322,12 @@ impl Writer {
             }
             Broken::Status(status) => match verdict(&status) {
                 Verdict::Final => return Err(status.into()),
-                Verdict::RenewToken if self.outage.renewals >= self.relays.pairs() => {
-                    return Err(status.into());
-                }
                 Verdict::RenewToken => {
-                    if self.outage.renewals > 0 {
-                        // It had just been made: a clock is wrong, the relay's or that of who made it.
+                    if self.outage.tokens.refused(self.relays.current_number()) {
+                        let (relays, servers) = self.relays.counts();
+                        if self.outage.tokens.are_refused_everywhere(relays, servers) {
+                            return Err(status.into());
+                        }
                         self.relays.fail_over();
                         self.relays.fail_over_sessions();
                     }
@@ -387,7 +389,7 @@ impl Writer {
             .map_err(|_| tonic::Status::unavailable("no answer to the renewal of the token"))??;
         let grant = response.into_inner().lifetime.unwrap_or_default();
         self.token = grant.token;
-        self.outage.renewals += 1;
+        self.outage.tokens.made(self.relays.server_number());
         debug!(
             expires_at_ms = grant.token_expires_at_ms,
             "lifetime token renewed"
@@ -416,7 +418,7 @@ impl Outage {
     /// There was progress.
     fn over(&mut self) {
         self.since = None;
-        self.renewals = 0;
+        self.tokens = FreshTokens::default();
         self.backoff.reset();
     }
 }

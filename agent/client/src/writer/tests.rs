@@ -338,6 +338,23 @@ async fn a_token_that_expires_at_once_is_taken_elsewhere() {
     assert_eq!(seen.lock().unwrap().tokens, ["Bearer renewed"]);
 }
 
+/// One relay's clock is ahead while the other one starts again: that is waited for.
+#[tokio::test]
+async fn a_relay_that_is_ahead_does_not_end_a_writer_while_another_one_is_away() {
+    let expired = refuse(RefusalReason::TokenExpired, "expired").build();
+    let starting = refuse(RefusalReason::DependencyUnavailable, "it starts").build();
+    let (ahead, _) = serve(vec![Script::Refuse(expired)], 256).await;
+    let mut script = vec![Script::Refuse(starting); 5];
+    script.push(Script::AckAll);
+    let (right, seen) = serve(script, 256).await;
+    let relays = format!("{},{}", right.endpoint(), ahead.endpoint());
+    let connection = right.with_relays(&relays).unwrap();
+    let mut renewed = writer(&connection).await.unwrap();
+    renewed.append(entry(1), false).await.unwrap();
+    renewed.drain().await.unwrap();
+    assert_eq!(seen.lock().unwrap().tokens.last().unwrap(), "Bearer renewed");
+}
+
 /// A writer outlives the server that it was opened with: it renews its token at another one.
 #[tokio::test]
 async fn an_expired_token_is_renewed_where_there_is_somebody() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wakelog_persister::StopReason;
-use wakelog_store::{Progress, Store, Use};
+use wakelog_store::{Progress, Store, Use, Weakness};
 use wakelog_stream::{LogReader, check_creatable, describe_topic};
 
 use super::Finding;
@@ -149,6 +149,7 @@ pub(super) async fn database(settings: &Settings, log: Topic) -> Vec<Finding> {
         Ok(version) => findings.push(Finding::ok(DATABASE, format!("it answers, version {version}"))),
         Err(error) => findings.push(Finding::error(DATABASE, store_error(error))),
     }
+    findings.extend(weaknesses(&store).await);
     match store.check_schema().await {
         Ok(()) => {
             findings.push(Finding::ok(SCHEMA, "all migrations of this build are applied"));
@@ -174,6 +175,17 @@ async fn allowed(store: &Store) -> Option<Finding> {
     checked
         .err()
         .map(|error| Finding::error(DATABASE, store_error(error)))
+}
+
+/// What the server may lose although it has confirmed it.
+async fn weaknesses(store: &Store) -> Vec<Finding> {
+    match store.weaknesses().await {
+        Ok(found) => {
+            let warn = |weak: Weakness| Finding::warn(DATABASE, weak.what, weak.mend);
+            found.into_iter().map(warn).collect()
+        }
+        Err(error) => vec![Finding::error(DATABASE, store_error(error))],
+    }
 }
 
 /// A topic that nobody has used yet, as far as is known.

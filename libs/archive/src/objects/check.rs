@@ -17,6 +17,9 @@ const TRIAL_PREFIX: &str = "doctor/trial-";
 /// How long it may take to find out whether the bucket is there: whoever starts waits for it.
 const CHECK_BOUND: Duration = Duration::from_secs(10);
 
+/// The same for whether it can be written to: a PUT and a DELETE, each with its retries.
+const TRIAL_BOUND: Duration = Duration::from_secs(30);
+
 /// What is known of the bucket.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +55,7 @@ impl ObjectStore {
                 other => Ok(other),
             }
         };
-        match timeout(CHECK_BOUND, Box::pin(asking)).await {
-            Ok(state) => state,
-            Err(_) => Ok(BucketState::Unreachable {
-                reason: format!("no answer within {CHECK_BOUND:?}"),
-            }),
-        }
+        within(CHECK_BOUND, asking).await
     }
 
     async fn head_bucket(&self) -> Result<BucketState, Error> {
@@ -90,11 +88,26 @@ impl ObjectStore {
     /// start at the same time would delete each other's.
     pub async fn check_write(&self) -> Result<BucketState, Error> {
         let key = format!("{TRIAL_PREFIX}{}", Uuid::new_v4().simple());
-        let written = self.put_bytes(&key, Bytes::from_static(b"trial")).await;
-        match state(written)? {
-            BucketState::Ready => state(self.delete(&key).await),
-            other => Ok(other),
-        }
+        let trying = async {
+            let written = self.put_bytes(&key, Bytes::from_static(b"trial")).await;
+            match state(written)? {
+                BucketState::Ready => state(self.delete(&key).await),
+                other => Ok(other),
+            }
+        };
+        within(TRIAL_BOUND, trying).await
+    }
+}
+
+async fn within(
+    bound: Duration,
+    asking: impl Future<Output = Result<BucketState, Error>>,
+) -> Result<BucketState, Error> {
+    match timeout(bound, Box::pin(asking)).await {
+        Ok(state) => state,
+        Err(_) => Ok(BucketState::Unreachable {
+            reason: format!("no answer within {bound:?}"),
+        }),
     }
 }
 

@@ -69,6 +69,8 @@ pub enum Failure {
     BucketNotFound,
     /// The keys do not allow it, or they are wrong.
     Denied,
+    /// The request was signed at a time that is not the store's: one of the two clocks is wrong.
+    ClockSkew,
     /// The store does not take writes.
     ReadOnly,
     /// Another request about the same object is in the way.
@@ -94,6 +96,8 @@ impl Failure {
     /// Whether the same request may well succeed a little later.
     pub fn is_retryable(self) -> bool {
         match self {
+            // The client signs at the store's time once an answer has told it.
+            Self::ClockSkew => true,
             Self::Conflict | Self::Throttled | Self::Unavailable | Self::Corrupt | Self::Truncated => true,
             Self::NotFound
             | Self::BucketNotFound
@@ -110,6 +114,7 @@ impl Failure {
             Self::NotFound => "not_found",
             Self::BucketNotFound => "bucket_not_found",
             Self::Denied => "denied",
+            Self::ClockSkew => "clock_skew",
             Self::ReadOnly => "read_only",
             Self::Conflict => "conflict",
             Self::PreconditionFailed => "precondition_failed",
@@ -128,6 +133,7 @@ impl Failure {
             Self::NotFound
             | Self::BucketNotFound
             | Self::Denied
+            | Self::ClockSkew
             | Self::ReadOnly
             | Self::Conflict
             | Self::PreconditionFailed
@@ -214,6 +220,7 @@ impl RequestError {
 fn classify(status: u16, code: Option<&str>) -> Failure {
     match (status, code.unwrap_or_default()) {
         (_, "NoSuchBucket") => Failure::BucketNotFound,
+        (_, "RequestTimeTooSkewed" | "RequestExpired") => Failure::ClockSkew,
         // Not every server says it with 403.
         (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AccessDenied") => Failure::Denied,
         (

@@ -42,15 +42,22 @@ impl Store {
         source
     }
 
-    /// Records that a state is in the object store; the same one again renews its time. `false`: the session is
-    /// erased, and nothing is recorded.
-    pub async fn record_snapshot(&self, snapshot: &SnapshotRow) -> Result<bool, Error> {
+    /// Records that a state is in the object store; the same one again renews its time. `false`: nothing is recorded, because
+    /// the session is erased, or because the partition is not folded as far as the state any more: the database has lost it.
+    ///
+    /// The row's version is kept only if it is still the row's: a database that lost transactions gives their numbers again.
+    pub async fn record_snapshot(&self, topic: &str, snapshot: &SnapshotRow) -> Result<bool, Error> {
         let mut connection = self.acquire().await?;
         // The lock makes a sweep of the erased session wait, so that it deletes this row, or this one see the erasure.
         let recorded = sqlx::query(
             "INSERT INTO session_archive_snapshots (session_id, incarnation, next_offset, last_entry_seq, row_version)
-             SELECT session_id, $2, $3, $4, $5 FROM agent_sessions
-             WHERE session_id = $1 AND NOT erased FOR NO KEY UPDATE
+             SELECT session_id, $2, $3, $4, CASE WHEN session.xmin::text = $5 THEN $5 ELSE '' END
+             FROM agent_sessions AS session
+             WHERE session_id = $1 AND NOT erased
+               AND EXISTS (SELECT FROM stream_progress AS progress
+                           WHERE progress.topic = $6 AND progress.partition = session.partition
+                             AND progress.next_offset >= $3)
+             FOR NO KEY UPDATE
              ON CONFLICT (session_id, incarnation, next_offset) DO UPDATE
              SET last_entry_seq = excluded.last_entry_seq, row_version = excluded.row_version, taken_at = now()",
         )
@@ -59,6 +66,7 @@ impl Store {
         .bind(to_bigint("next_offset", snapshot.next_offset)?)
         .bind(to_bigint("last_entry_seq", snapshot.last_entry_seq)?)
         .bind(&snapshot.row_version)
+        .bind(topic)
         .execute(&mut *connection)
         .await
         .map_err(|error| convert(SNAPSHOT, error))?;

@@ -32,7 +32,7 @@ async fn a_batch_is_stored_with_its_progress(database: Database) {
     let progress = store.progress(TOPIC, 0).await.unwrap().unwrap();
     assert_eq!(
         (progress.epoch, progress.next_offset, progress.last_record_crc),
-        (1, 1, Some(7))
+        (owner.epoch, 1, Some(7))
     );
     assert_eq!(store.pin(session(1)).await.unwrap(), Some(0));
     assert_eq!(store.body_length(session(1), 1, 2).await.unwrap(), 6);
@@ -42,7 +42,7 @@ async fn a_batch_is_stored_with_its_progress(database: Database) {
     );
     assert_eq!(store.session_state(session(2)).await.unwrap(), None);
 
-    let mut batch = store.begin_batch(TOPIC, 0, 1, 1).await.unwrap();
+    let mut batch = store.begin_batch(TOPIC, 0, owner.epoch, 1).await.unwrap();
     let loaded = batch.load_sessions(&[session(1), session(2)]).await.unwrap();
     let known = LoadedSession {
         state: Bytes::from_static(b"state"),

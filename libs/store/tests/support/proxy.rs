@@ -1,10 +1,9 @@
 //! A proxy that loses the answer to COMMIT: the case that a test can't have from a healthy server.
 
-use std::time::Duration;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 
 /// What becomes of the first COMMIT that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,16 +31,23 @@ pub async fn cut_at_commit(server_port: u16, loss: Loss) -> u16 {
 async fn relay(client: TcpStream, server: TcpStream, loss: Loss) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
-    let answers =
-        tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await.is_ok() });
+    let (cut, is_cut) = oneshot::channel::<()>();
+    let answers = tokio::spawn(async move {
+        tokio::select! {
+            _ended = tokio::io::copy(&mut from_server, &mut to_client) => {}
+            _cut = is_cut => {}
+        }
+        (from_server, to_client)
+    });
     while let Some(bytes) = read(&mut from_client).await {
         let is_commit = bytes.windows(6).any(|window| window == b"COMMIT");
         if is_commit {
-            // No answer from here on. The server gets the COMMIT and the time to do it, or nothing at all.
-            answers.abort();
+            // No answer gets through from here on. The server does the COMMIT before the client hears of the cut, or gets nothing.
+            cut.send(()).unwrap();
+            let (mut from_server, _to_client) = answers.await.unwrap();
             if loss == Loss::OfTheAnswer {
                 to_server.write_all(&bytes).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                assert!(read(&mut from_server).await.is_some(), "the server answers");
             }
             return;
         }

@@ -26,6 +26,28 @@ fn a_raised_generation_turns_log_acks_into_store_acks() {
     assert_eq!(outcome(&state, 1, 0), AckOutcome::Acked(Level::Store));
 }
 
+/// Invariant one-writer: the store may have lost the bind that fences this lifetime, and the log has it.
+#[test]
+fn a_store_that_went_back_gives_no_log_acks() {
+    let mut state = lane();
+    let part = publish(&mut state, 1);
+    let standing = |applied_seq| Standing {
+        nonce: Some(ME),
+        ..standing(applied_seq)
+    };
+    state.observe(Facts {
+        store_went_back: true,
+        ..facts(Some(standing(0)), 10)
+    });
+    state.delivered(part, Some(10), Instant::now());
+    assert_eq!(outcome(&state, 1, 0), AckOutcome::Pending);
+    state.observe(facts(Some(standing(1)), 11));
+    assert_eq!(outcome(&state, 1, 0), AckOutcome::Acked(Level::Store));
+    let part = publish(&mut state, 2);
+    state.delivered(part, Some(11), Instant::now());
+    assert_eq!(outcome(&state, 2, 0), log_acked(), "it has caught up");
+}
+
 #[test]
 fn a_bind_that_came_first_refuses_what_it_fenced() {
     let mut state = lane();

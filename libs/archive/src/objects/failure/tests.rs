@@ -10,6 +10,7 @@ fn statuses_and_codes_have_one_meaning_each() {
         (404, Some("NoSuchBucket"), Failure::BucketNotFound),
         (403, Some("AccessDenied"), Failure::Denied),
         (401, None, Failure::Denied),
+        (403, Some("RequestTimeTooSkewed"), Failure::ClockSkew),
         (404, Some("InvalidAccessKeyId"), Failure::Denied),
         (405, Some("MethodNotAllowed"), Failure::ReadOnly),
         (409, Some("ConditionalRequestConflict"), Failure::Conflict),
@@ -44,7 +45,12 @@ fn only_a_write_can_have_had_an_effect() {
     ] {
         let unknown = RequestError::new(operation, "key", Failure::Unavailable, "");
         assert_eq!(unknown.effect, Effect::Unknown, "{operation:?}");
-        for failure in [Failure::Denied, Failure::Throttled, Failure::NotFound] {
+        for failure in [
+            Failure::Denied,
+            Failure::ClockSkew,
+            Failure::Throttled,
+            Failure::NotFound,
+        ] {
             let refused = RequestError::new(operation, "key", failure, "");
             assert_eq!(refused.effect, Effect::CertainlyNot, "{operation:?} {failure:?}");
         }

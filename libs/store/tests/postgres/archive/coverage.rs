@@ -32,7 +32,7 @@ async fn read_state(store: &Store, session: SessionId) -> SnapshotRow {
 
 async fn take_state(store: &Store, session: SessionId) {
     let state = read_state(store, session).await;
-    assert!(store.record_snapshot(&state).await.unwrap());
+    assert!(store.record_snapshot(TOPIC, &state).await.unwrap());
 }
 
 async fn coverage_is_what_every_session_has_a_state_of(database: Database) {
@@ -217,7 +217,7 @@ async fn random_history(store: &Store, mut random: Random) {
             8..=9 if !pending.is_empty() => {
                 let which = random.below(pending.len() as u64) as usize;
                 let state = pending.swap_remove(which);
-                if store.record_snapshot(&state).await.unwrap() {
+                if store.record_snapshot(TOPIC, &state).await.unwrap() {
                     let states = model.states.entry(state.session).or_default();
                     states.insert(state.next_offset);
                 }

@@ -77,7 +77,7 @@ async fn what_was_archived_is_known_until_it_is_swept(database: Database) {
             last_entry_seq: 9,
             row_version: source.row_version,
         };
-        assert!(store.record_snapshot(&state).await.unwrap());
+        assert!(store.record_snapshot(TOPIC, &state).await.unwrap());
     }
     owner
         .write(BatchWrites {

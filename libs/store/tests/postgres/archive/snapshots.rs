@@ -15,6 +15,7 @@ on_both_pools!(
     a_row_version_changes_with_every_batch_of_the_session_and_with_nothing_else,
     states_are_listed_and_the_newest_is_never_dropped,
     an_erased_session_records_no_state,
+    a_state_of_what_was_lost_is_not_recorded,
     a_source_on_a_partition_that_nobody_folds_is_an_error,
 );
 
@@ -172,6 +173,10 @@ async fn states_are_listed_and_the_newest_is_never_dropped(database: Database) {
     let store = database.store().await;
     let mut owner = Owner::claim(&store).await;
     owner.write(entries(session(1), 1, 3, 0)).await;
+    // Other sessions' records.
+    for _ in 0..9 {
+        owner.write(BatchWrites::default()).await;
+    }
     let source = store.snapshot_source(TOPIC, session(1)).await.unwrap().unwrap();
     let of = |incarnation, next_offset| SnapshotRow {
         incarnation,
@@ -179,14 +184,19 @@ async fn states_are_listed_and_the_newest_is_never_dropped(database: Database) {
         ..snapshot(&source)
     };
     for row in [of(1, 5), of(1, 9), of(2, 3), of(1, 7)] {
-        assert!(store.record_snapshot(&row).await.unwrap());
+        assert!(store.record_snapshot(TOPIC, &row).await.unwrap());
     }
-    let again = SnapshotRow {
+    let of_another_version = SnapshotRow {
         row_version: "another".to_owned(),
         last_entry_seq: 4,
         ..of(1, 9)
     };
-    assert!(store.record_snapshot(&again).await.unwrap());
+    assert!(store.record_snapshot(TOPIC, &of_another_version).await.unwrap());
+    // What is not the row's version may come to be another one's.
+    let again = SnapshotRow {
+        row_version: String::new(),
+        ..of_another_version
+    };
     assert_eq!(
         store.snapshots(session(1)).await.unwrap(),
         [of(2, 3), again.clone(), of(1, 7), of(1, 5)]
@@ -213,7 +223,7 @@ async fn an_erased_session_records_no_state(database: Database) {
             ..BatchWrites::default()
         })
         .await;
-    assert!(!store.record_snapshot(&snapshot(&source)).await.unwrap());
+    assert!(!store.record_snapshot(TOPIC, &snapshot(&source)).await.unwrap());
     assert!(store.snapshots(session(1)).await.unwrap().is_empty());
     let source = store.snapshot_source(TOPIC, session(1)).await.unwrap().unwrap();
     assert!(source.erased);
@@ -229,4 +239,28 @@ async fn a_source_on_a_partition_that_nobody_folds_is_an_error(database: Databas
         .unwrap_err();
     assert!(matches!(error, wakelog_store::Error::Bug(_)), "{error}");
     assert_eq!(database.open_transactions().await, 0);
+}
+
+/// Invariant archived-is-complete: a database that lost commits since the state was read has nothing that the state is of.
+async fn a_state_of_what_was_lost_is_not_recorded(database: Database) {
+    let store = database.store().await;
+    let mut owner = Owner::claim(&store).await;
+    owner.write(entries(session(1), 1, 3, 0)).await;
+    let source = store.snapshot_source(TOPIC, session(1)).await.unwrap().unwrap();
+    let lost = SnapshotRow {
+        next_offset: source.next_offset + 1,
+        last_entry_seq: source.last_entry_seq + 1,
+        ..snapshot(&source)
+    };
+    assert!(!store.record_snapshot(TOPIC, &lost).await.unwrap());
+    assert!(
+        !store
+            .record_snapshot("another topic", &snapshot(&source))
+            .await
+            .unwrap()
+    );
+    assert!(store.snapshots(session(1)).await.unwrap().is_empty());
+    // Folded again.
+    owner.write(entries(session(1), 4, 4, 0)).await;
+    assert!(store.record_snapshot(TOPIC, &lost).await.unwrap());
 }
