@@ -50,7 +50,7 @@ impl Store {
 fn weaknesses_of(off: &[String]) -> Vec<Weakness> {
     let weak = |(name, meaning, mend): &(&str, &str, &'static str)| Weakness {
         what: format!("{name} is off: {meaning}"),
-        mend: *mend,
+        mend,
     };
     let is_off = |(name, ..): &&(&str, &str, &str)| off.iter().any(|off| off == name);
     HAS_TO_BE_ON.iter().filter(is_off).map(weak).collect()
