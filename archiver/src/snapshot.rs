@@ -96,11 +96,12 @@ impl Shared {
     }
 
     async fn uncovered_runs(&self, session: SessionId, last: u64) -> Result<Vec<EntryRange>, Error> {
-        if !self.has_entry(session, last).await? {
-            // The database has lost it since the state was read, and entries before it perhaps.
+        let runs = self.store.hot_runs(session, 1, last, RUNS).await?;
+        let tails = self.store.hot_tails(&[session]).await?;
+        if tails.first().is_none_or(|tail| tail.last_entry_seq < last) {
+            // The database has lost commits since the state was read, and entries with them.
             return Err(Error::Changed { session });
         }
-        let runs = self.store.hot_runs(session, 1, last, RUNS).await?;
         let (Some((first, _)), Some((_, end))) = (runs.first(), runs.last()) else {
             return Ok(Vec::new());
         };
@@ -114,15 +115,6 @@ impl Shared {
             .collect();
         ranges.sort_unstable();
         Ok(uncovered(&runs, &ranges))
-    }
-
-    /// Whether the entry is in the hot tail or in a segment. 0: there is none to look for.
-    async fn has_entry(&self, session: SessionId, entry: u64) -> Result<bool, Error> {
-        if entry == 0 || !self.store.hot_runs(session, entry, entry, 1).await?.is_empty() {
-            return Ok(true);
-        }
-        let segments = self.store.segments_overlapping(session, entry, entry, 1).await?;
-        Ok(!segments.is_empty())
     }
 
     /// The parts that the state knows of the entry that was not complete. If a bind has discarded them since, the state is

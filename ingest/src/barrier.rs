@@ -5,7 +5,7 @@ use tonic::Status;
 
 use crate::admission::EntryRequest;
 use crate::ingest::Ingest;
-use crate::lane::Lane;
+use crate::lane::{Lane, LaneState};
 use crate::{metrics, refusals};
 
 impl Ingest {
@@ -41,6 +41,12 @@ impl Ingest {
             ));
         }
         self.read_standing(lane).await?;
+        if lane.look(LaneState::folded) < target {
+            // The store was away in between, and came back with less than it had.
+            return Err(refusals::unavailable(
+                "the store has lost what it had folded, it is folded again",
+            ));
+        }
         lane.change(|state| {
             state.barrier_target = state.barrier_target.filter(|kept| (kept.0, kept.1) != key)
         });

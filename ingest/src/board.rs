@@ -65,11 +65,10 @@ impl Board {
         });
     }
 
-    /// Whether the store has less of the partition than it once had: what this process knows of its sessions may be missing in it
-    /// until it is folded again.
-    pub(crate) fn went_back(&self, partition: i32) -> bool {
-        let read = self.progress.borrow();
-        next_offset(&read.progress, partition) < next_offset(&read.highest, partition)
+    /// Whether a store that is as far as this has less of the partition than it once had: what this process knows of its sessions
+    /// may be missing in it until it is folded again.
+    pub(crate) fn went_back(&self, partition: i32, now: i64) -> bool {
+        now < next_offset(&self.progress.borrow().highest, partition)
     }
 
     /// Whether the store answered the watcher lately.

@@ -47,8 +47,8 @@ pub(crate) struct Facts {
     pub standing: Option<Standing>,
     /// When the read was started.
     pub read_at: Instant,
-    /// The persister's next offset on the lifetime's partition, read *before* the standing: whatever lies below it is in
-    /// the standing.
+    /// The persister's next offset on the lifetime's partition, of the same moment as the standing: whatever lies below it is in
+    /// the standing. Read *before* there was found to be none.
     pub next_offset: i64,
     /// The store has less of the partition than it once had. A later bind may be in what it lacks.
     pub store_went_back: bool,

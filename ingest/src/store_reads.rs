@@ -32,28 +32,30 @@ impl Ingest {
         let (store, topic) = (self.store.clone(), self.options.topic.clone());
         let lifetime = lane.identity.lifetime;
         let read = bounded(self.options.read_wait, "the hot tail", async move {
-            // Read before the standing, so that whatever lies below it is in the standing. A process that is new must not
-            // take it for zero: a delivery of a log that was made again would look like one of the log that was folded.
-            let next_offset = match known {
-                Some(next_offset) => next_offset,
-                None => store
-                    .progress(&topic, partition)
-                    .await?
-                    .map_or(0, |progress| progress.next_offset),
+            let folded = async || -> Result<i64, wakelog_store::Error> {
+                let progress = store.progress(&topic, partition).await?;
+                Ok(progress.map_or(0, |progress| progress.next_offset))
             };
-            Ok::<_, wakelog_store::Error>((next_offset, store.lifetime_cursors(&[lifetime]).await?))
+            // A process that is new must not take it for zero: a delivery of a log that was made again would look like one of the
+            // log that was folded.
+            let before = match known {
+                Some(next_offset) => next_offset,
+                None => folded().await?,
+            };
+            let cursors = store.lifetime_cursors(&topic, &[lifetime]).await?;
+            if let Some(cursor) = cursors.into_iter().find(|cursor| cursor.lifetime_id == lifetime) {
+                return Ok((cursor.next_offset, Some(Standing::from(&cursor))));
+            }
+            // Of a lifetime that is not there: what was folded before it was looked for, unless the store has less of it by now.
+            Ok::<_, wakelog_store::Error>((before.min(folded().await?), None))
         });
-        let (next_offset, cursors) = read.await?;
-        let standing = cursors
-            .iter()
-            .find(|cursor| cursor.lifetime_id == lifetime)
-            .map(Standing::from);
+        let (next_offset, standing) = read.await?;
         // Whether a bind has lapsed is the watcher's business.
         lane.observe(Facts {
             standing,
             read_at,
             next_offset,
-            store_went_back: self.board.went_back(partition),
+            store_went_back: self.board.went_back(partition, next_offset),
         });
         Ok(())
     }

@@ -116,21 +116,26 @@ impl Watcher<'_> {
         for some in lanes.chunks(LANES_PER_READ) {
             let read_at = Instant::now();
             let lifetimes: Vec<LifetimeId> = some.iter().map(|lane| lane.identity.lifetime).collect();
-            let cursors = ingest.store.lifetime_cursors(&lifetimes).await?;
+            let cursors = ingest
+                .store
+                .lifetime_cursors(&ingest.options.topic, &lifetimes)
+                .await?;
             let cursors: HashMap<LifetimeId, &LifetimeCursor> = cursors
                 .iter()
                 .map(|cursor| (cursor.lifetime_id, cursor))
                 .collect();
             for lane in some {
-                let standing = cursors
-                    .get(&lane.identity.lifetime)
-                    .map(|cursor| Standing::from(*cursor));
-                let next_offset = progress.get(&lane.identity.partition).copied().unwrap_or(0);
+                let cursor = cursors.get(&lane.identity.lifetime);
+                let standing = cursor.map(|cursor| Standing::from(*cursor));
+                let next_offset = match cursor {
+                    Some(cursor) => cursor.next_offset,
+                    None => progress.get(&lane.identity.partition).copied().unwrap_or(0),
+                };
                 let wanted = lane.observe(Facts {
                     standing,
                     read_at,
                     next_offset,
-                    store_went_back: ingest.board.went_back(lane.identity.partition),
+                    store_went_back: ingest.board.went_back(lane.identity.partition, next_offset),
                 });
                 ends_wanted.extend(wanted.map(|generation| (Arc::clone(lane), generation)));
             }

@@ -5,12 +5,19 @@
 //! started anew, or got the partition from another one, has the offset that the group has told the brokers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use wakelog_store::Progress;
 
 use crate::shared::Shared;
+use crate::status::PartitionState;
 use crate::telemetry;
+use crate::worker::Courtesy;
+
+/// How long after brokers that did not answer they are asked again.
+const PAUSE_BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
 /// What is said of it, whoever notices.
 pub(crate) fn report(partition: i32, detail: &str) {
@@ -44,21 +51,55 @@ pub(crate) fn lost_offset(held: i64, current: i64) -> String {
 }
 
 /// Compares where a claimed partition starts with how far the group has come. It hinders nothing: the brokers are asked while
-/// the partition is folded. Until they have answered, `is_looked_at` keeps this process from telling them something else.
-pub(crate) async fn look_for_lost_commits(
-    shared: Arc<Shared>,
-    partition: i32,
-    next_offset: i64,
-    is_looked_at: Arc<AtomicBool>,
-) {
-    match shared.reader.committed(partition).await {
-        Ok(Some(committed)) if committed > next_offset => {
+/// the partition is folded. Until they have answered, this process tells them nothing else.
+pub(crate) struct Look {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) partition: i32,
+    /// Where the partition started.
+    pub(crate) next_offset: i64,
+    pub(crate) courtesy: Courtesy,
+    /// Cancelled when the partition is given back: others may have told the brokers more by then.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Look {
+    /// Asks until there is an answer or the partition is given back.
+    pub(crate) async fn for_lost_commits(self) {
+        let (partition, next_offset) = (self.partition, self.next_offset);
+        let committed = loop {
+            let asked = tokio::select! {
+                () = self.stop.cancelled() => return,
+                asked = self.shared.reader.committed(partition) => asked,
+            };
+            match asked {
+                Ok(committed) => break committed,
+                Err(error) => tracing::debug!(partition, %error, "asking for the group's offset failed"),
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(PAUSE_BETWEEN_LOOKS) => {}
+            }
+        };
+        if self.stop.is_cancelled() {
+            return;
+        }
+        if let Some(committed) = committed.filter(|committed| *committed > next_offset) {
             report(partition, &lost_offset(committed, next_offset));
         }
-        Ok(_) => {}
-        Err(error) => tracing::debug!(partition, %error, "asking for the group's offset failed"),
+        self.tell();
     }
-    is_looked_at.store(true, Ordering::Release);
+
+    /// Tells the brokers how far the worker has come meanwhile, and lets it do so itself from now on.
+    fn tell(&self) {
+        self.courtesy.may_commit.store(true, Ordering::Release);
+        let state = self.shared.status.partitions().remove(&self.partition);
+        let Some((_, folded)) = state.as_ref().and_then(PartitionState::position) else {
+            return;
+        };
+        if folded > self.next_offset && self.courtesy.commits.try_send((self.partition, folded)).is_err() {
+            tracing::trace!(partition = self.partition, "skipped a courtesy commit");
+        }
+    }
 }
 
 #[cfg(test)]

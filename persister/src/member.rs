@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use wakelog_stream::{ConsumerEvent, Error as StreamError, GroupConsumer, PartitionRecords};
 
 use crate::assignments::Assignments;
-use crate::lost_commits::look_for_lost_commits;
+use crate::lost_commits::Look;
 use crate::owner::{Owner, all_ended};
 use crate::shared::Shared;
 use crate::status::PartitionState;
@@ -146,13 +146,18 @@ impl Member {
         self.shared
             .status
             .set_partition(partition, PartitionState::Starting { epoch, next_offset });
-        let is_looked_at = Arc::new(AtomicBool::new(false));
-        let look = look_for_lost_commits(self.shared.clone(), partition, next_offset, is_looked_at.clone());
-        tokio::spawn(look);
         let courtesy = Courtesy {
             commits: self.committing.clone(),
-            may_commit: is_looked_at,
+            may_commit: Arc::new(AtomicBool::new(false)),
         };
+        let look = Look {
+            shared: self.shared.clone(),
+            partition,
+            next_offset,
+            courtesy: courtesy.clone(),
+            stop: lease.stop.clone(),
+        };
+        tokio::spawn(look.for_lost_commits());
         let worker = Worker::new(self.shared.clone(), partition, &claim, courtesy, lease.stop);
         let ended = lease.ended.drop_guard();
         self.workers.spawn(async move {

@@ -113,6 +113,20 @@ pub enum PartitionState {
     },
 }
 
+impl PartitionState {
+    /// The epoch and the next offset, of a partition that is folded.
+    pub(crate) fn position(&self) -> Option<(i64, i64)> {
+        match self {
+            Self::Starting { epoch, next_offset }
+            | Self::Running { epoch, next_offset }
+            | Self::Degraded {
+                epoch, next_offset, ..
+            } => Some((*epoch, *next_offset)),
+            Self::Stopped { .. } => None,
+        }
+    }
+}
+
 /// Whether this process takes part in its consumer group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Membership {

@@ -71,6 +71,7 @@ pub(crate) struct Worker {
 }
 
 /// Where a worker says how far it has come, for the group's offset in the log.
+#[derive(Clone)]
 pub(crate) struct Courtesy {
     pub(crate) commits: mpsc::Sender<(i32, i64)>,
     /// Whether the group's offset of before has been looked at.

@@ -328,7 +328,7 @@ async fn wait_applied(stack: &RunningStack, lifetime: &LifetimeGrant, entry_seq:
         LifetimeId::from_slice(&lifetime.lifetime_id).map_err(|error| Error::failed(error.to_string()))?;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let cursors = stack.store.lifetime_cursors(&[id]).await;
+        let cursors = stack.store.lifetime_cursors(&stack.stream.topic, &[id]).await;
         let cursors = cursors.map_err(crate::services::store_error)?;
         if cursors
             .first()

@@ -52,11 +52,11 @@ async fn a_waiter_does_not_pass_by_what_was_read_before() {
 #[test]
 fn a_store_that_went_back_is_known_until_it_has_caught_up() {
     let board = Board::default();
-    assert!(!board.went_back(2));
+    assert!(!board.went_back(2, 0));
     for (next_offset, went_back) in [(7, false), (5, true), (6, true), (7, false), (9, false)] {
         board.post_progress(BTreeMap::from([(2, next_offset)]), Instant::now());
-        assert_eq!(board.went_back(2), went_back, "{next_offset}");
+        assert_eq!(board.went_back(2, next_offset), went_back, "{next_offset}");
     }
     board.post_progress(BTreeMap::from([(1, 1)]), Instant::now());
-    assert!(board.went_back(2), "its row is gone");
+    assert!(board.went_back(2, 0), "its row is gone");
 }

@@ -32,23 +32,30 @@ macro_rules! select_lifetime {
 }
 
 impl Store {
-    /// The lifetimes that exist of those asked for, in no order, with what fences them.
-    pub async fn lifetime_cursors(&self, lifetimes: &[LifetimeId]) -> Result<Vec<LifetimeCursor>, Error> {
+    /// The lifetimes that exist of those asked for, in no order, with what fences them and how far their partition of the topic
+    /// is folded: what is below that is in them.
+    pub async fn lifetime_cursors(
+        &self,
+        topic: &str,
+        lifetimes: &[LifetimeId],
+    ) -> Result<Vec<LifetimeCursor>, Error> {
         let mut cursors = Vec::with_capacity(lifetimes.len());
         for some in lifetimes.chunks(CURSORS_PER_QUERY) {
             let ids: Vec<&[u8]> = some.iter().map(|lifetime| lifetime.as_bytes()).collect();
             let mut connection = self.acquire().await?;
             let rows = sqlx::query(
                 "SELECT l.lifetime_id, l.session_id, l.generation, s.generation AS session_generation, s.erased,
-                        l.writer_nonce, l.applied_seq, l.status,
+                        l.writer_nonce, l.applied_seq, l.status, coalesce(progress.next_offset, 0) AS next_offset,
                         coalesce(p.binding_generation, 0) AS binding_generation,
                         coalesce(extract(epoch FROM now() - p.binding_raised_at), 0)::double precision AS raised_age
                  FROM session_lifetimes AS l
                  JOIN agent_sessions AS s USING (session_id)
                  LEFT JOIN session_pins AS p USING (session_id)
+                 LEFT JOIN stream_progress AS progress ON progress.topic = $2 AND progress.partition = s.partition
                  WHERE l.lifetime_id = ANY($1)",
             )
             .bind(ids)
+            .bind(topic)
             .fetch_all(&mut *connection)
             .await
             .map_err(|error| convert(LIFETIME, error))?;
@@ -173,6 +180,7 @@ fn cursor(row: &PgRow) -> Result<LifetimeCursor, Error> {
         nonce: nonce(row)?,
         applied_seq: number(row, "applied_seq")?,
         status: row.try_get("status").map_err(read)?,
+        next_offset: row.try_get("next_offset").map_err(read)?,
         binding_generation: number(row, "binding_generation")?,
         // A clock that was set back makes it negative: as fresh as can be, which is the careful reading.
         binding_raised_age: Duration::try_from_secs_f64(raised_age).unwrap_or_default(),

@@ -78,7 +78,7 @@ async fn erasing_reaches_sub_sessions_and_keeps_tombstones(database: Database) {
     );
     assert_eq!(store.lifetimes(session(1), 10).await.unwrap().len(), 1);
     let cursors = store
-        .lifetime_cursors(&[lifetime_write(session(1), 1).lifetime_id])
+        .lifetime_cursors(TOPIC, &[lifetime_write(session(1), 1).lifetime_id])
         .await
         .unwrap();
     assert!(cursors[0].erased);

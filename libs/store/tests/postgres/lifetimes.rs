@@ -4,7 +4,7 @@ use wakelog_model::{LifetimeId, SessionId};
 use wakelog_store::{BatchWrites, Error, LifetimeWrite, SessionWrite, Store};
 
 use crate::support::Database;
-use crate::support::rows::{ACTIVE, Owner, lifetime_write, nonce, session, session_write};
+use crate::support::rows::{ACTIVE, Owner, TOPIC, lifetime_write, nonce, session, session_write};
 
 on_both_pools!(
     lifetimes_are_found_by_request_by_id_and_by_nonce,
@@ -105,7 +105,7 @@ async fn cursors_say_what_fences_a_lifetime(database: Database) {
     let asked: Vec<LifetimeId> = (1..=4)
         .map(|generation| lifetime_write(session(1), generation).lifetime_id)
         .collect();
-    let mut cursors = store.lifetime_cursors(&asked).await.unwrap();
+    let mut cursors = store.lifetime_cursors(TOPIC, &asked).await.unwrap();
     cursors.sort_by_key(|cursor| cursor.generation);
     assert_eq!(cursors.len(), 3);
     let first = &cursors[0];
@@ -126,17 +126,20 @@ async fn cursors_say_what_fences_a_lifetime(database: Database) {
         (first.binding_generation, first.binding_raised_age),
         (0, Duration::ZERO)
     );
+    let folded = store.progress(TOPIC, 0).await.unwrap().unwrap().next_offset;
+    assert!(folded > 0);
+    assert_eq!(first.next_offset, folded);
 
     store.raise_binding_generation(session(1), 4).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let cursor = &store.lifetime_cursors(&asked[..1]).await.unwrap()[0];
+    let cursor = &store.lifetime_cursors(TOPIC, &asked[..1]).await.unwrap()[0];
     assert_eq!(cursor.binding_generation, 4);
     let age = cursor.binding_raised_age;
     assert!(
         age >= Duration::from_millis(40) && age < Duration::from_secs(30),
         "{age:?}"
     );
-    assert!(store.lifetime_cursors(&[]).await.unwrap().is_empty());
+    assert!(store.lifetime_cursors(TOPIC, &[]).await.unwrap().is_empty());
 }
 
 async fn a_thousand_cursors_and_more_are_read(database: Database) {
@@ -157,7 +160,7 @@ async fn a_thousand_cursors_and_more_are_read(database: Database) {
         .iter()
         .map(|session| lifetime_write(*session, 1).lifetime_id)
         .collect();
-    assert_eq!(store.lifetime_cursors(&asked).await.unwrap().len(), 1_500);
+    assert_eq!(store.lifetime_cursors(TOPIC, &asked).await.unwrap().len(), 1_500);
 }
 
 async fn a_pin_is_set_once(database: Database) {
@@ -177,7 +180,7 @@ async fn an_announced_generation_only_ever_rises(database: Database) {
     three_lifetimes(&store, session(1)).await;
     let asked = [lifetime_write(session(1), 3).lifetime_id];
     let announced = async || {
-        let cursor = store.lifetime_cursors(&asked).await.unwrap().remove(0);
+        let cursor = store.lifetime_cursors(TOPIC, &asked).await.unwrap().remove(0);
         (cursor.binding_generation, cursor.binding_raised_age)
     };
     store.raise_binding_generation(session(1), 4).await.unwrap();
