@@ -25,7 +25,6 @@ pub(crate) type Progress = Arc<BTreeMap<i32, i64>>;
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     progress: watch::Sender<Read>,
-    posted_at: Mutex<Option<Instant>>,
     offset_waiters: AtomicUsize,
     store_waiters: Mutex<HashMap<LifetimeId, StoreWaiter>>,
     wake: Notify,
@@ -36,9 +35,17 @@ pub(crate) struct Board {
 struct Read {
     /// When it began; `None`: there was none yet.
     began: Option<Instant>,
+    /// When it was posted; `None`: there was none yet.
+    posted_at: Option<Instant>,
     progress: Progress,
     /// The highest next offset of each partition that was ever read.
     highest: Progress,
+}
+
+impl Read {
+    fn was_posted_within(&self, age: Duration) -> bool {
+        self.posted_at.is_some_and(|posted_at| posted_at.elapsed() < age)
+    }
 }
 
 #[derive(Debug)]
@@ -52,7 +59,6 @@ struct StoreWaiter {
 impl Board {
     /// Takes a read of the persister's progress that began then.
     pub(crate) fn post_progress(&self, progress: BTreeMap<i32, i64>, began: Instant) {
-        *self.posted_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let mut highest = BTreeMap::clone(&self.progress.borrow().highest);
         for (partition, next_offset) in &progress {
             let highest = highest.entry(*partition).or_default();
@@ -60,6 +66,7 @@ impl Board {
         }
         self.progress.send_replace(Read {
             began: Some(began),
+            posted_at: Some(Instant::now()),
             progress: Arc::new(progress),
             highest: Arc::new(highest),
         });
@@ -73,8 +80,7 @@ impl Board {
 
     /// Whether the store answered the watcher lately.
     pub(crate) fn was_posted_within(&self, age: Duration) -> bool {
-        let posted_at = *self.posted_at.lock().unwrap_or_else(PoisonError::into_inner);
-        posted_at.is_some_and(|posted_at| posted_at.elapsed() < age)
+        self.progress.borrow().was_posted_within(age)
     }
 
     /// The persister's next offset on a partition, as of the last read; 0 for one that it never had.
@@ -84,10 +90,9 @@ impl Board {
 
     /// The same, if the progress was read a moment ago: a store that was away since may have come back with less.
     pub(crate) fn known_next_offset(&self, partition: i32) -> Option<i64> {
-        let is_fresh = self.was_posted_within(KNOWN_FOR);
-        // Posted a moment before the progress itself: then it is read once more.
-        let progress = &self.progress.borrow().progress;
-        (is_fresh && !progress.is_empty()).then(|| next_offset(progress, partition))
+        let read = self.progress.borrow();
+        let is_known = read.was_posted_within(KNOWN_FOR) && !read.progress.is_empty();
+        is_known.then(|| next_offset(&read.progress, partition))
     }
 
     /// Waits until the persister's next offset is at least `target`, by a read that began after this call: what was read before

@@ -189,16 +189,10 @@ impl Member {
             tracing::warn!(partition, error = %detail, "claiming a partition failed");
             return;
         }
-        let next_offset = match self.shared.status.partitions().remove(&partition) {
-            None | Some(PartitionState::Stopped { .. }) => {
-                tracing::debug!(partition, error = %detail, "a partition that is not folded can't be read");
-                return;
-            }
-            Some(
-                PartitionState::Starting { next_offset, .. }
-                | PartitionState::Running { next_offset, .. }
-                | PartitionState::Degraded { next_offset, .. },
-            ) => next_offset,
+        let state = self.shared.status.partitions().remove(&partition);
+        let Some((_, next_offset)) = state.as_ref().and_then(PartitionState::position) else {
+            tracing::debug!(partition, error = %detail, "a partition that is not folded can't be read");
+            return;
         };
         let offset = match error {
             StreamError::OffsetGap { expected, .. } => *expected,
