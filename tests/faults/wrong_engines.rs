@@ -15,7 +15,7 @@ use rdkafka::mocking::MockCluster;
 use crate::support::PATIENCE;
 use crate::support::native::s3_proxy::{Fault, S3Proxy};
 use crate::support::process::{Process, end_of, free_port, ready};
-use case::{Case, OF_ARCHIVE, OF_BUCKET, Scene, Start, check_all};
+use case::{Case, Finding, OF_ARCHIVE, OF_BUCKET, Scene, Start, check_all};
 use site::{Site, WRONG_SECRET};
 
 /// Nobody listens there.
@@ -114,8 +114,7 @@ async fn what_only_weakens_a_guarantee_is_said_and_used() {
     ];
     let (_, findings) = scene.doctor().await;
     for text in said {
-        let found = findings.iter().find(|finding| finding.message.contains(text));
-        let found = found.unwrap_or_else(|| panic!("{text} is not in {findings:#?}"));
+        let found = finding(&findings, text);
         assert!(found.level == "warn" && !found.mend.is_empty(), "{found:?}");
     }
     let log = goes_up(&scene, Start::Archive).await;
@@ -130,8 +129,7 @@ async fn what_only_weakens_a_guarantee_is_said_and_used() {
     let scene = Scene::set(&site, &case).await;
     let said = "synchronous_commit is off";
     let (_, findings) = scene.doctor().await;
-    let found = findings.iter().find(|finding| finding.message.contains(said));
-    let found = found.unwrap_or_else(|| panic!("{said} is not in {findings:#?}"));
+    let found = finding(&findings, said);
     assert!(found.level == "warn" && !found.mend.is_empty(), "{found:?}");
     let log = goes_up(&scene, Start::Persist).await;
     assert!(log.contains(said), "{said} is not in\n{log}");
@@ -150,8 +148,7 @@ async fn what_only_weakens_a_guarantee_is_said_and_used() {
         ("3", "fail", "--replication asks for 3"),
     ] {
         let (_, findings) = Scene::set(&site, &case(replication)).await.doctor().await;
-        let found = findings.iter().find(|finding| finding.message.contains(text));
-        let found = found.unwrap_or_else(|| panic!("{text} is not in {findings:#?}"));
+        let found = finding(&findings, text);
         assert!(found.level == level && !found.mend.is_empty(), "{found:?}");
     }
 }
@@ -167,6 +164,12 @@ async fn a_reconstructor_starts_while_the_archive_is_away() {
         log.contains("bodies that need the archive are errors until it answers"),
         "{log}"
     );
+}
+
+/// The first finding whose message has this text.
+fn finding<'a>(findings: &'a [Finding], text: &str) -> &'a Finding {
+    let found = findings.iter().find(|finding| finding.message.contains(text));
+    found.unwrap_or_else(|| panic!("{text} is not in {findings:#?}"))
 }
 
 /// Starts a service, waits until it is ready, stops it; what it has logged.
