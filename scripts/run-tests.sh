@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test of the workspace, one test binary at a time, and keeps their output.
-# With --summary: prints the counts of the last run.
+# Says at the end what failed and why: the logs of a fault test are long. With --summary: prints the counts of the last run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,10 @@ summary() {
        END { printf "%d passed, %d failed, %d skipped\n", passed, failed, ignored; exit failed > 0 || passed == 0 }' "$LOG"
 }
 
+reasons() {
+  awk '/^thread .* panicked at / { left = 5 } left-- > 0 { print substr($0, 1, 400) }' "$LOG"
+}
+
 if [ "${1:-}" = "--summary" ]; then
   summary
   exit
@@ -19,4 +23,8 @@ fi
 mkdir -p target
 status=0
 cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$LOG" | grep --line-buffered -vE '^(running 0 tests|test result: ok\. 0 passed|$)' || status=${PIPESTATUS[0]}
+if [ "$status" -ne 0 ]; then
+  printf '\nwhat failed:\n'
+  reasons
+fi
 exit "$status"
