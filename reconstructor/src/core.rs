@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::metadata::MetadataMap;
@@ -17,6 +16,7 @@ use wakelog_stream::{LogReader, Producer};
 use crate::barrier::ProgressView;
 use crate::bind_decision::Known;
 use crate::body::{PartReader, Range, Stored};
+use crate::open::Counted;
 use crate::sequence::Rule;
 use crate::{Error, Options};
 
@@ -31,7 +31,7 @@ pub(crate) struct Core {
     pub(crate) signer: TokenSigner,
     pub(crate) callers: CallerTokens,
     pub(crate) progress: ProgressView,
-    pub(crate) partition_count: tokio::sync::Mutex<Option<(Instant, i32)>>,
+    pub(crate) partition_count: tokio::sync::Mutex<Option<Counted>>,
     pub(crate) calls: Arc<Semaphore>,
     pub(crate) bodies: Arc<Semaphore>,
     pub(crate) tails: Arc<Semaphore>,

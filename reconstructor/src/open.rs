@@ -81,21 +81,33 @@ impl Core {
                 what: "the partition count",
                 waited: bound,
             })?;
-        if let Some((read_at, count)) = *cached
-            && read_at.elapsed() < self.options.partition_count_max_age
+        if let Some(counted) = *cached
+            && counted.is_whole
+            && counted.read_at.elapsed() < self.options.partition_count_max_age
         {
-            return Ok(count);
+            return Ok(counted.count);
         }
         match (self.reader.partition_count().await, *cached) {
-            (Ok(count), _) => {
-                let count = folded_of(count, &self.store.progress_of_topic(&self.options.topic).await?);
-                *cached = Some((Instant::now(), count));
+            (Ok(of_topic), _) => {
+                let count = open_partitions(
+                    of_topic,
+                    &self.store.progress_of_topic(&self.options.topic).await?,
+                );
+                *cached = Some(Counted {
+                    read_at: Instant::now(),
+                    count,
+                    is_whole: count == of_topic,
+                });
                 Ok(count)
             }
             // Partitions are only ever added: the old count still names partitions that exist.
-            (Err(error), Some((_, count))) => {
+            (Err(error), Some(counted)) => {
+                let count = counted.count;
                 tracing::warn!(%error, count, "the partition count could not be refreshed");
-                *cached = Some((Instant::now(), count));
+                *cached = Some(Counted {
+                    read_at: Instant::now(),
+                    ..counted
+                });
                 Ok(count)
             }
             (Err(error), None) => Err(error.into()),
@@ -103,13 +115,25 @@ impl Core {
     }
 }
 
+/// How many partitions were open for new sessions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted {
+    read_at: Instant,
+    count: i32,
+    /// Whether that were all. The others are claimed any moment, and a session stays where it is for good: it is asked again.
+    is_whole: bool,
+}
+
 /// How many of the topic's partitions new sessions may go to: those that somebody has begun to fold. One that was just added
-/// would keep its first sessions waiting. All, while nobody has begun.
-fn folded_of(partition_count: i32, progress: &[Progress]) -> i32 {
+/// would keep its first sessions waiting. All, while nothing is folded yet: then all of them are about to be claimed.
+fn open_partitions(partition_count: i32, progress: &[Progress]) -> i32 {
+    if progress.iter().all(|found| found.next_offset == 0) {
+        return partition_count;
+    }
     let claimed = |partition: &i32| progress.iter().any(|found| found.partition == *partition);
     match (0..partition_count).take_while(claimed).count() {
         0 => partition_count,
-        folded => i32::try_from(folded).unwrap_or(partition_count),
+        claimed => i32::try_from(claimed).unwrap_or(partition_count),
     }
 }
 

@@ -66,27 +66,34 @@ fn a_partition_is_always_one_that_exists() {
     assert_eq!(partition_of(session, -1), 0);
 }
 
+fn progress(claimed: &[i32], next_offset: i64) -> Vec<Progress> {
+    let of = |partition: &i32| Progress {
+        partition: *partition,
+        epoch: 1,
+        next_offset,
+        last_record_crc: None,
+    };
+    claimed.iter().map(of).collect()
+}
+
 #[test]
 fn new_sessions_go_where_somebody_folds() {
-    let folded = |claimed: &[i32]| {
-        let progress: Vec<Progress> = claimed
-            .iter()
-            .map(|partition| Progress {
-                partition: *partition,
-                epoch: 1,
-                next_offset: 0,
-                last_record_crc: None,
-            })
-            .collect();
-        folded_of(6, &progress)
-    };
-    assert_eq!(folded(&[0, 1, 2, 3, 4, 5]), 6);
-    assert_eq!(folded(&[0, 1, 2, 3]), 4, "two were just added");
-    assert_eq!(folded(&[0, 1, 2, 3, 5]), 4, "one of them was claimed");
-    assert_eq!(folded(&[]), 6, "nobody has begun");
+    let open = |claimed: &[i32]| open_partitions(6, &progress(claimed, 1));
+    assert_eq!(open(&[0, 1, 2, 3, 4, 5]), 6);
+    assert_eq!(open(&[0, 1, 2, 3]), 4, "two were just added");
+    assert_eq!(open(&[0, 1, 2, 3, 5]), 4, "one of them was claimed");
+    assert_eq!(open(&[]), 6, "nobody has begun");
     assert_eq!(
-        folded(&[0, 1, 2, 3, 4, 5, 6]),
+        open(&[0, 1, 2, 3, 4, 5, 6]),
         6,
         "it was claimed after the count was read"
     );
+}
+
+/// Partitions of a new topic are claimed one by one: its first sessions must not all go to the first ones.
+#[test]
+fn the_first_sessions_go_to_all_partitions() {
+    for claimed in [&[0][..], &[0, 1, 2], &[2, 3], &[]] {
+        assert_eq!(open_partitions(6, &progress(claimed, 0)), 6, "{claimed:?}");
+    }
 }
