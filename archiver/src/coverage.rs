@@ -1,5 +1,7 @@
 //! How far the states in the archive reach: below that, a rebuild needs no record of the topic.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use prost::Message as _;
 use wakelog_archive::{COVERED_FORMAT, CoveredKey, Failure, MARK_LIMIT, ObjectName, ObjectStore};
@@ -32,18 +34,21 @@ pub async fn begin_anew(store: &Store, topic: &str) -> Result<(), Error> {
 
 impl Shared {
     /// Writes down how far a partition is covered, and of which log, if that has changed, and drops what was written before.
-    /// `is_first`: nobody in this process has looked at what the bucket holds of it.
-    pub(crate) async fn cover(&self, partition: i32, is_first: bool) -> Result<(), Error> {
+    /// `is_first`: nobody in this process has looked at what the bucket holds of it. Returns how long the database was busy with
+    /// the partition's sessions.
+    pub(crate) async fn cover(&self, partition: i32, is_first: bool) -> Result<Duration, Error> {
         let topic = &self.options.topic;
+        let begun = Instant::now();
         let now = self.store.coverage(topic, partition).await?;
+        let looked_for = begun.elapsed();
         let coverage = now.coverage;
         let recorded = self.store.recorded_coverage(topic, partition).await?;
         let rises = recorded.is_none_or(|recorded| rises(recorded, coverage));
         if !rises && !is_first {
-            return Ok(());
+            return Ok(looked_for);
         }
         let Ok(number) = u32::try_from(partition) else {
-            return Ok(());
+            return Ok(looked_for);
         };
         let written = written_coverage(&self.objects, coverage.incarnation, number).await?;
         match recorded {
@@ -63,7 +68,7 @@ impl Shared {
             telemetry::covered(partition, recorded.covered_offset);
         }
         if !rises {
-            return Ok(());
+            return Ok(looked_for);
         }
         let key = CoveredKey {
             incarnation: coverage.incarnation,
@@ -75,7 +80,7 @@ impl Shared {
         telemetry::covered(partition, recorded.covered_offset);
         if recorded != coverage {
             // Another archiver has seen more.
-            return Ok(());
+            return Ok(looked_for);
         }
         for older in written {
             if older.offset < key.offset {
@@ -84,7 +89,7 @@ impl Shared {
                     .await?;
             }
         }
-        Ok(())
+        Ok(looked_for)
     }
 
     /// A database that has recorded no coverage, and a bucket that has: that is a rebuilt one, which has folded what the bucket

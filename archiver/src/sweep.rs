@@ -71,8 +71,8 @@ impl Shared {
             }
             let is_first = !cursors.coverage.contains_key(&partition);
             match self.cover(partition, is_first).await {
-                Ok(()) => {
-                    let rest = begun.elapsed().saturating_mul(REST_OF_COVERAGE);
+                Ok(looked_for) => {
+                    let rest = looked_for.saturating_mul(REST_OF_COVERAGE);
                     cursors.coverage.insert(partition, begun + rest);
                 }
                 // What is wrong with one partition keeps no other one from being covered, and is said again until it is mended.
