@@ -9,8 +9,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use wakelog_model::LifetimeId;
+use wakelog_store::LifetimeCursor;
 
 use crate::lane::{Lane, LaneState};
+use crate::server_runs::ServerRuns;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ pub(crate) type Progress = Arc<BTreeMap<i32, i64>>;
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     progress: watch::Sender<Read>,
+    server_runs: Mutex<ServerRuns>,
     offset_waiters: AtomicUsize,
     store_waiters: Mutex<HashMap<LifetimeId, StoreWaiter>>,
     wake: Notify,
@@ -76,6 +79,42 @@ impl Board {
     /// may be missing in it until it is folded again.
     pub(crate) fn went_back(&self, partition: i32, now: i64) -> bool {
         now < next_offset(&self.progress.borrow().highest, partition)
+    }
+
+    /// Whether binds may be missing in the store that a lifetime of the partition was read from, by a read that began then.
+    pub(crate) fn may_lack_binds(&self, partition: i32, cursor: &LifetimeCursor, read_at: Instant) -> bool {
+        let (server_run, folded) = (cursor.server_run, cursor.next_offset);
+        self.post_server_run(server_run, read_at);
+        let is_doubted = self.server_runs().may_lack_binds(partition, server_run, folded);
+        is_doubted || self.went_back(partition, folded)
+    }
+
+    /// Takes the run of the database's server, of a read that began then.
+    pub(crate) fn post_server_run(&self, server_run: i64, read_at: Instant) {
+        self.server_runs().met(server_run, read_at, Instant::now());
+    }
+
+    /// How many partitions get no `LOG` acks, because the store may have lost binds of theirs.
+    pub(crate) fn doubted_partitions(&self) -> usize {
+        let progress = Arc::clone(&self.progress.borrow().progress);
+        self.server_runs()
+            .doubted(progress.iter().map(|(partition, next)| (*partition, *next)))
+    }
+
+    /// The partitions whose end is wanted before the store is trusted with them, each with the server's run for which it is.
+    pub(crate) fn ends_wanted(&self, bind_message_timeout: Duration) -> Vec<(i32, i64)> {
+        let progress = Arc::clone(&self.progress.borrow().progress);
+        self.server_runs()
+            .ends_wanted(progress.keys().copied(), Instant::now(), bind_message_timeout)
+    }
+
+    /// Takes the partition's end that was wanted for a run of the server.
+    pub(crate) fn post_partition_end(&self, partition: i32, server_run: i64, end: i64) {
+        self.server_runs().partition_end(partition, server_run, end);
+    }
+
+    fn server_runs(&self) -> MutexGuard<'_, ServerRuns> {
+        self.server_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the store answered the watcher lately.

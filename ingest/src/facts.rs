@@ -50,8 +50,8 @@ pub(crate) struct Facts {
     /// The persister's next offset on the lifetime's partition, of the same moment as the standing: whatever lies below it is in
     /// the standing. Read *before* there was found to be none.
     pub next_offset: i64,
-    /// The store has less of the partition than it once had. A later bind may be in what it lacks.
-    pub store_went_back: bool,
+    /// The store has less of the partition than it once had, or may have. A later bind may be in what it lacks.
+    pub may_lack_binds: bool,
 }
 
 /// A fact that nothing later can take back: the writer gets no further in this lifetime.

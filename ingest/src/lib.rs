@@ -10,6 +10,7 @@
 //! | `auth`, `validate` | who calls, and what a well-formed request is |
 //! | `admission` | whether an entry may be published; pure |
 //! | `facts` | what a read of the store says by itself; pure |
+//! | `server_runs` | whether the store may have lost binds; pure |
 //! | `ack` | what may be acknowledged, and in which order; pure |
 //! | `lane`, `lanes` | what this relay remembers of a lifetime, and of how many |
 //! | `commit`, `barrier`, `store_reads` | admission and repeats, with the reads that they need |
@@ -36,6 +37,7 @@ mod options;
 mod parts_stream;
 mod publish;
 mod refusals;
+mod server_runs;
 mod service;
 mod store_reads;
 mod unary;

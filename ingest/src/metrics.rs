@@ -69,6 +69,11 @@ pub(crate) fn fence_age(seconds: f64) {
     ::metrics::gauge!("wakelog_ingest_fence_age_seconds").set(seconds);
 }
 
+/// Partitions that get no `LOG` acks, since the database may have lost binds of theirs.
+pub(crate) fn doubted_partitions(count: usize) {
+    ::metrics::gauge!("wakelog_ingest_partitions_without_log_acks").set(count as f64);
+}
+
 pub(crate) fn barrier(passed: bool, seconds: f64) {
     let outcome = if passed { "passed" } else { "timed_out" };
     ::metrics::histogram!("wakelog_ingest_barrier_seconds", "outcome" => outcome).record(seconds);

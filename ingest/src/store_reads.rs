@@ -9,11 +9,21 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 use wakelog_fold::SessionState;
+use wakelog_store::LifetimeCursor;
 
 use crate::facts::{Facts, Standing};
 use crate::ingest::Ingest;
 use crate::lane::Lane;
 use crate::refusals;
+
+/// What a read of one lifetime brought.
+enum Read {
+    There(LifetimeCursor),
+    /// There is none, and this was folded before that was found.
+    Absent {
+        folded: i64,
+    },
+}
 
 impl Ingest {
     /// Reads a lifetime's standing now.
@@ -44,19 +54,29 @@ impl Ingest {
             };
             let cursors = store.lifetime_cursors(&topic, &[lifetime]).await?;
             if let Some(cursor) = cursors.into_iter().find(|cursor| cursor.lifetime_id == lifetime) {
-                return Ok((cursor.next_offset, Some(Standing::from(&cursor))));
+                return Ok(Read::There(cursor));
             }
-            // Of a lifetime that is not there: what was folded before it was looked for, unless the store has less of it by now.
-            Ok::<_, wakelog_store::Error>((before.min(folded().await?), None))
+            // What was folded before it was looked for, unless the store has less of it by now.
+            Ok::<_, wakelog_store::Error>(Read::Absent {
+                folded: before.min(folded().await?),
+            })
         });
-        let (next_offset, standing) = read.await?;
+        let facts = match read.await? {
+            Read::There(cursor) => Facts {
+                standing: Some(Standing::from(&cursor)),
+                read_at,
+                next_offset: cursor.next_offset,
+                may_lack_binds: self.board.may_lack_binds(partition, &cursor, read_at),
+            },
+            Read::Absent { folded } => Facts {
+                standing: None,
+                read_at,
+                next_offset: folded,
+                may_lack_binds: self.board.went_back(partition, folded),
+            },
+        };
         // Whether a bind has lapsed is the watcher's business.
-        lane.observe(Facts {
-            standing,
-            read_at,
-            next_offset,
-            store_went_back: self.board.went_back(partition, next_offset),
-        });
+        lane.observe(facts);
         Ok(())
     }
 

@@ -25,8 +25,26 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// How often idle lifetimes are looked for.
 const EVICTION_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A lane, and the binding generation for which its partition's end is wanted.
-type EndWanted = (Arc<Lane>, u64);
+/// For what a partition's end is wanted.
+enum EndWanted {
+    /// A lane, and the binding generation that may lapse.
+    Binding(Arc<Lane>, u64),
+    /// A run of the database's server that may lack binds.
+    ServerRun(i64),
+}
+
+impl EndWanted {
+    fn is(self, ingest: &Ingest, partition: i32, end: i64) {
+        match self {
+            Self::Binding(lane, generation) => {
+                lane.change(|state| state.partition_end(generation, end));
+            }
+            Self::ServerRun(server_run) => {
+                ingest.board.post_partition_end(partition, server_run, end);
+            }
+        }
+    }
+}
 
 /// Runs until stopped.
 pub(crate) async fn watch(ingest: Arc<Ingest>, stop: CancellationToken) {
@@ -69,7 +87,7 @@ async fn somebody_waits(ingest: &Ingest) {
 }
 
 struct Watcher<'a> {
-    ingest: &'a Ingest,
+    ingest: &'a Arc<Ingest>,
     reading_ends: Arc<AtomicBool>,
     failing_since: Option<Instant>,
     read_all_at: Instant,
@@ -103,6 +121,10 @@ impl Watcher<'_> {
     async fn try_read(&mut self, full: bool) -> Result<(), wakelog_store::Error> {
         let ingest = self.ingest;
         let started = Instant::now();
+        if full {
+            let server_run = ingest.store.server_run().await?;
+            ingest.board.post_server_run(server_run, started);
+        }
         // Progress first: whatever lies below it is then in the standings.
         let progress = ingest.store.progress_of_topic(&ingest.options.topic).await?;
         let progress: BTreeMap<i32, i64> = progress
@@ -125,23 +147,31 @@ impl Watcher<'_> {
                 .map(|cursor| (cursor.lifetime_id, cursor))
                 .collect();
             for lane in some {
-                let cursor = cursors.get(&lane.identity.lifetime);
-                let standing = cursor.map(|cursor| Standing::from(*cursor));
-                let next_offset = match cursor {
-                    Some(cursor) => cursor.next_offset,
-                    None => progress.get(&lane.identity.partition).copied().unwrap_or(0),
+                let partition = lane.identity.partition;
+                let facts = match cursors.get(&lane.identity.lifetime) {
+                    Some(cursor) => Facts {
+                        standing: Some(Standing::from(*cursor)),
+                        read_at,
+                        next_offset: cursor.next_offset,
+                        may_lack_binds: ingest.board.may_lack_binds(partition, cursor, read_at),
+                    },
+                    None => {
+                        let next_offset = progress.get(&partition).copied().unwrap_or(0);
+                        Facts {
+                            standing: None,
+                            read_at,
+                            next_offset,
+                            may_lack_binds: ingest.board.went_back(partition, next_offset),
+                        }
+                    }
                 };
-                let wanted = lane.observe(Facts {
-                    standing,
-                    read_at,
-                    next_offset,
-                    store_went_back: ingest.board.went_back(lane.identity.partition, next_offset),
-                });
+                let wanted = lane.observe(facts);
                 ends_wanted.extend(wanted.map(|generation| (Arc::clone(lane), generation)));
             }
         }
         if full {
             self.read_all_at = started;
+            metrics::doubted_partitions(ingest.board.doubted_partitions());
             metrics::fence_age(started.elapsed().as_secs_f64());
         }
         self.read_ends(ends_wanted);
@@ -149,25 +179,31 @@ impl Watcher<'_> {
     }
 
     /// Reads partition ends aside: a log that is away must not hold up the fences.
-    fn read_ends(&self, wanted: Vec<EndWanted>) {
-        if wanted.is_empty() || self.reading_ends.swap(true, Ordering::AcqRel) {
+    fn read_ends(&self, of_lanes: Vec<(Arc<Lane>, u64)>) {
+        let ingest = self.ingest;
+        let timeout = ingest.options.bind_message_timeout;
+        let of_server_runs = ingest.board.ends_wanted(timeout);
+        if of_lanes.is_empty() && of_server_runs.is_empty() || self.reading_ends.swap(true, Ordering::AcqRel)
+        {
             return;
         }
         let mut by_partition: BTreeMap<i32, Vec<EndWanted>> = BTreeMap::new();
-        for (lane, generation) in wanted {
-            by_partition
-                .entry(lane.identity.partition)
-                .or_default()
-                .push((lane, generation));
+        for (lane, generation) in of_lanes {
+            let wanted = by_partition.entry(lane.identity.partition).or_default();
+            wanted.push(EndWanted::Binding(lane, generation));
         }
-        let reader = self.ingest.reader.clone();
+        for (partition, server_run) in of_server_runs {
+            let wanted = by_partition.entry(partition).or_default();
+            wanted.push(EndWanted::ServerRun(server_run));
+        }
+        let (reader, ingest) = (ingest.reader.clone(), Arc::clone(ingest));
         let reading = Arc::clone(&self.reading_ends);
         tokio::spawn(async move {
-            for (partition, lanes) in by_partition {
+            for (partition, wanted) in by_partition {
                 match reader.watermarks(partition).await {
                     Ok(watermarks) => {
-                        for (lane, generation) in lanes {
-                            lane.change(|state| state.partition_end(generation, watermarks.high));
+                        for wanted in wanted {
+                            wanted.is(&ingest, partition, watermarks.high);
                         }
                     }
                     Err(error) => {

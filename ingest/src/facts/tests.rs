@@ -19,7 +19,7 @@ pub(crate) fn facts(standing: Option<Standing>, next_offset: i64) -> Facts {
         standing,
         read_at: Instant::now(),
         next_offset,
-        store_went_back: false,
+        may_lack_binds: false,
     }
 }
 
@@ -31,7 +31,7 @@ fn read_at(seconds: u64, generation: u64, raised_at: u64, next_offset: i64) -> F
         standing: Some(raised(generation, seconds - raised_at)),
         read_at: *START + Duration::from_secs(seconds),
         next_offset,
-        store_went_back: false,
+        may_lack_binds: false,
     }
 }
 

@@ -309,8 +309,8 @@ impl LaneState {
             max_fence_age: self.limits.max_fence_age,
             generation: self.generation,
             nonce: self.nonce,
-            // A store that went back may have lost a bind: it is on its way again.
-            bind_on_its_way: self.facts.as_ref().is_some_and(|facts| facts.store_went_back)
+            // Of what the store lacks, a bind is on its way again.
+            bind_on_its_way: self.facts.as_ref().is_some_and(|facts| facts.may_lack_binds)
                 || standing
                     .is_some_and(|standing| self.bind_watch.holds_back_log_acks(self.generation, standing)),
         };

@@ -12,6 +12,7 @@
 //! | `gate` | who may connect to a store that is being built again, and when a rebuild may begin |
 //! | `schema` | which migrations are embedded, and whether the database has exactly those |
 //! | `rights` | whether the user may do what the services do |
+//! | `server_run` | whether the server is still the one that it was |
 //! | `settings` | whether the server keeps what it has confirmed |
 //! | `pins` | the partition of a session, and the generation that is about to be bound |
 //! | `progress` | claims of a partition: a new epoch fences the old owner |
@@ -40,6 +41,7 @@ pub mod rebuild;
 mod rights;
 pub mod rows;
 mod schema;
+mod server_run;
 mod sessions;
 mod settings;
 mod store;

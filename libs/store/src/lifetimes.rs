@@ -9,6 +9,7 @@ use wakelog_model::{LifetimeId, SessionId, WriterNonce};
 use crate::error::{During, convert};
 use crate::numbers::from_bigint;
 use crate::rows::{LifetimeCursor, LifetimeRow};
+use crate::server_run::server_run;
 use crate::{Error, Store};
 
 /// Lifetimes that one query asks for, at most.
@@ -43,17 +44,19 @@ impl Store {
         for some in lifetimes.chunks(CURSORS_PER_QUERY) {
             let ids: Vec<&[u8]> = some.iter().map(|lifetime| lifetime.as_bytes()).collect();
             let mut connection = self.acquire().await?;
-            let rows = sqlx::query(
+            let rows = sqlx::query(concat!(
                 "SELECT l.lifetime_id, l.session_id, l.generation, s.generation AS session_generation, s.erased,
                         l.writer_nonce, l.applied_seq, l.status, coalesce(progress.next_offset, 0) AS next_offset,
                         coalesce(p.binding_generation, 0) AS binding_generation,
-                        coalesce(extract(epoch FROM now() - p.binding_raised_at), 0)::double precision AS raised_age
+                        coalesce(extract(epoch FROM now() - p.binding_raised_at), 0)::double precision AS raised_age, ",
+                server_run!(),
+                " AS server_run
                  FROM session_lifetimes AS l
                  JOIN agent_sessions AS s USING (session_id)
                  LEFT JOIN session_pins AS p USING (session_id)
                  LEFT JOIN stream_progress AS progress ON progress.topic = $2 AND progress.partition = s.partition
                  WHERE l.lifetime_id = ANY($1)",
-            )
+            ))
             .bind(ids)
             .bind(topic)
             .fetch_all(&mut *connection)
@@ -181,6 +184,7 @@ fn cursor(row: &PgRow) -> Result<LifetimeCursor, Error> {
         applied_seq: number(row, "applied_seq")?,
         status: row.try_get("status").map_err(read)?,
         next_offset: row.try_get("next_offset").map_err(read)?,
+        server_run: row.try_get("server_run").map_err(read)?,
         binding_generation: number(row, "binding_generation")?,
         // A clock that was set back makes it negative: as fresh as can be, which is the careful reading.
         binding_raised_age: Duration::try_from_secs_f64(raised_age).unwrap_or_default(),

@@ -211,6 +211,8 @@ pub struct LifetimeCursor {
     pub status: i32,
     /// How far the session's partition was folded at the moment that this is of; 0 if nobody has claimed it.
     pub next_offset: i64,
+    /// The server's run that this is of: see [`Store::server_run`](crate::Store::server_run).
+    pub server_run: i64,
     /// The highest generation that somebody announced a bind of; 0 if nobody did.
     pub binding_generation: u64,
     /// How long ago that was, by the database's clock; zero if nobody did.

@@ -36,7 +36,7 @@ fn a_store_that_went_back_gives_no_log_acks() {
         ..standing(applied_seq)
     };
     state.observe(Facts {
-        store_went_back: true,
+        may_lack_binds: true,
         ..facts(Some(standing(0)), 10)
     });
     state.delivered(part, Some(10), Instant::now());
