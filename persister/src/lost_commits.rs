@@ -92,8 +92,8 @@ impl Look {
     /// Tells the brokers how far the worker has come meanwhile, and lets it do so itself from now on.
     fn tell(&self) {
         self.courtesy.may_commit.store(true, Ordering::Release);
-        let state = self.shared.status.partitions().remove(&self.partition);
-        let Some((_, folded)) = state.as_ref().and_then(PartitionState::position) else {
+        let held = self.shared.status.partitions();
+        let Some((_, folded)) = held.get(&self.partition).and_then(PartitionState::position) else {
             return;
         };
         if folded > self.next_offset && self.courtesy.commits.try_send((self.partition, folded)).is_err() {

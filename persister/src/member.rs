@@ -189,8 +189,8 @@ impl Member {
             tracing::warn!(partition, error = %detail, "claiming a partition failed");
             return;
         }
-        let state = self.shared.status.partitions().remove(&partition);
-        let Some((_, next_offset)) = state.as_ref().and_then(PartitionState::position) else {
+        let held = self.shared.status.partitions();
+        let Some((_, next_offset)) = held.get(&partition).and_then(PartitionState::position) else {
             tracing::debug!(partition, error = %detail, "a partition that is not folded can't be read");
             return;
         };
