@@ -4,10 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use sqlx::{Connection as _, PgConnection};
-use wakelog_proto::v1::AckLevel;
+use tonic::{Code, Status};
+use wakelog_client::{Connection, new_nonce};
+use wakelog_proto::v1::{AckLevel, CommitConversationFrameRequest, RefusalReason};
 
 use crate::engine_outages::RECOVERY;
 use crate::support::PATIENCE;
@@ -15,6 +18,9 @@ use crate::support::load::{Load, Loaded};
 use crate::support::native::fleet::PARTITIONS;
 use crate::support::native::{Engines, Kind, NativeStack};
 use crate::support::process::signal;
+use crate::support::refusal::refused;
+use crate::support::relay::{Acked, commit, frame};
+use crate::support::session::attach;
 use crate::{bodies_are_right, ends_well, stops_and_verifies};
 
 /// A server that confirms commits that only its memory has.
@@ -85,6 +91,80 @@ async fn resume_is_current_when_commits_are_lost_and_nobody_writes() {
     stops_and_verifies(&mut stack, "nobody wrote");
 }
 
+/// Invariant one-writer: a bind is lost that a relay had not seen, in a loss that does not reach what it had seen. The superseded
+/// writer gets no `LOG` ack for what the fold will put aside.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_writer_when_a_bind_is_lost_that_its_relay_had_not_seen() {
+    let engines = Engines::prepare(&[], &HASTY);
+    engines.start().await;
+    let mut stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    stack.up().await;
+    let connection = stack.connect().await;
+    let mut old = Loaded::open(&connection, "superseded", AckLevel::Store).await;
+    old.send_seeded(3, 20).await;
+    old.drain().await;
+    let (id, token) = (old.lifetime.session_id.clone(), old.lifetime.token.clone());
+    let acked = commit_log(&connection, &token, &frame(&id, old.nonce, 21, b"{}\n")).await;
+    assert_eq!(acked.expect("its own session"), (21, AckLevel::Log));
+    let acked = commit(&connection, Some(&token), &frame(&id, old.nonce, 22, b"{}\n")).await;
+    assert_eq!(acked.expect("its own session"), (22, AckLevel::Store));
+    is_on_disk(&stack).await;
+    stack.signal(Kind::Ingest, 0, "STOP");
+    let disk = UnwrittenLog::begin(&stack).await;
+    let nonce = new_nonce();
+    let rival = attach(&connection, &id, nonce, Bytes::new(), true).await;
+    let rival = rival.expect("a rival takes over");
+    for number in 0..2 {
+        stack.signal(Kind::Persist, number, "STOP");
+    }
+    disk.lose(&stack).await;
+    stack.signal(Kind::Ingest, 0, "CONT");
+    wait_for_line(&stack, "acks wait until the log is folded").await;
+    let refused_late = {
+        let (connection, late) = (connection.clone(), frame(&id, old.nonce, 23, b"{\"late\":1}\n"));
+        tokio::spawn(async move {
+            let deadline = Instant::now() + RECOVERY;
+            loop {
+                match commit_log(&connection, &token, &late).await {
+                    Err(unavailable)
+                        if unavailable.code() == Code::Unavailable && Instant::now() < deadline => {}
+                    answer => return answer,
+                }
+            }
+        })
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!refused_late.is_finished(), "nobody knows yet whether it counts");
+    for number in 0..2 {
+        stack.signal(Kind::Persist, number, "CONT");
+    }
+    let answer = refused_late.await.expect("no panic");
+    refused("a superseded writer", answer, RefusalReason::Superseded);
+    // Once everything is folded again the log is enough again.
+    let deadline = Instant::now() + RECOVERY;
+    for number in 1.. {
+        let next = frame(&id, nonce, number, b"{\"rival\":1}\n");
+        match commit_log(&connection, &rival.token, &next).await {
+            Ok((_, AckLevel::Log)) => break,
+            Ok((acked, _)) => assert_eq!(acked, number),
+            Err(error) => panic!("the rival: {error}"),
+        }
+        assert!(Instant::now() < deadline, "no LOG ack any more\n{}", stack.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stops_and_verifies(&mut stack, "a bind was lost");
+}
+
+async fn commit_log(
+    connection: &Connection,
+    token: &str,
+    frame: &CommitConversationFrameRequest,
+) -> Result<Acked, Status> {
+    let mut frame = frame.clone();
+    frame.ack_level = AckLevel::Log.into();
+    commit(connection, Some(token), &frame).await
+}
+
 async fn under_load() -> (NativeStack, Load) {
     let engines = Engines::prepare(&[], &HASTY);
     engines.start().await;
@@ -108,17 +188,12 @@ struct UnwrittenLog {
 impl UnwrittenLog {
     /// From now on nothing is written to the disk.
     async fn begin(stack: &NativeStack) -> Self {
-        let mut database = database(stack).await;
-        let writer: i32 =
-            sqlx::query_scalar("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
-                .fetch_one(&mut database)
-                .await
-                .expect("the server has a process that writes its log");
-        let writer = u32::try_from(writer).expect("a process id");
+        let writer = log_writer(stack).await.expect("the server answers");
+        let writer = writer.expect("the server has a process that writes its log");
         signal("STOP", writer);
         Self {
             writer,
-            folded: folded(&mut database).await,
+            folded: folded(&mut database(stack).await).await,
         }
     }
 
@@ -127,7 +202,50 @@ impl UnwrittenLog {
         let before = folded(&mut database(stack).await).await;
         assert!(before > self.folded, "nothing was confirmed that could be lost");
         signal("KILL", self.writer);
+        self.wait_until_back(stack).await;
         before
+    }
+
+    /// The server notices the death of its child in its own time, and takes connections until then.
+    async fn wait_until_back(&self, stack: &NativeStack) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match log_writer(stack).await {
+                Ok(Some(writer)) if writer != self.writer => return,
+                other => assert!(
+                    Instant::now() < deadline,
+                    "the server does not come back: {other:?}"
+                ),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// The process of the server that writes its log, if it has one at the moment.
+async fn log_writer(stack: &NativeStack) -> Result<Option<u32>, sqlx::Error> {
+    let mut database = PgConnection::connect(&stack.database_url()).await?;
+    let writer: Option<i32> =
+        sqlx::query_scalar("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+            .fetch_optional(&mut database)
+            .await?;
+    Ok(writer.map(|writer| u32::try_from(writer).expect("a process id")))
+}
+
+/// Whatever the database has confirmed is on its disk.
+async fn is_on_disk(stack: &NativeStack) {
+    let written = sqlx::query("CHECKPOINT")
+        .execute(&mut database(stack).await)
+        .await;
+    written.expect("a checkpoint");
+}
+
+/// Waits until the first relay has logged this.
+async fn wait_for_line(stack: &NativeStack, line: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !stack.whole_log(Kind::Ingest, 0).contains(line) {
+        assert!(Instant::now() < deadline, "no {line:?}\n{}", stack.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

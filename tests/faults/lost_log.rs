@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rdkafka::admin::AdminOptions;
+use rdkafka::ClientConfig;
 use rdkafka::producer::{FutureProducer, FutureRecord};
-use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use wakelog_proto::v1::{AckLevel, RefusalReason};
 
 use crate::support::PATIENCE;
@@ -114,16 +113,11 @@ async fn no_silent_gap_when_the_head_of_the_log_is_eaten() {
         put(&stack, 0, b"nobody folded this").await;
     }
     let kafka = &stack.engines().kafka;
-    let mut eaten = TopicPartitionList::new();
-    for partition in [0, 1] {
-        let (_, high) = kafka.watermarks(stack.topic(), partition);
-        let until = if partition == 0 { high - 3 } else { high };
-        eaten
-            .add_partition_offset(stack.topic(), partition, Offset::Offset(until))
-            .expect("an offset");
-    }
-    let deleted = kafka.admin().delete_records(&eaten, &AdminOptions::new()).await;
-    deleted.expect("the head is eaten");
+    let (_, unfolded_end) = kafka.watermarks(stack.topic(), 0);
+    let (_, folded_end) = kafka.watermarks(stack.topic(), 1);
+    kafka
+        .eat(stack.topic(), &[(0, unfolded_end - 3), (1, folded_end)])
+        .await;
     let said = doctor(&stack);
     assert!(
         said.contains("partition 0 stops") && said.contains("the log starts at"),

@@ -102,7 +102,7 @@ async fn shares_are(stack: &NativeStack, context: &str, wanted: &[usize], frozen
             let mut shares = Vec::new();
             for number in 0..stack.count(kind) {
                 if stack.is_running(kind, number) && !frozen.contains(&(kind, number)) {
-                    shares.push(share(stack, kind, number).await);
+                    shares.push(stack.share(kind, number).await);
                 }
             }
             shares.sort_unstable();
@@ -121,21 +121,11 @@ async fn shares_are(stack: &NativeStack, context: &str, wanted: &[usize], frozen
 
 async fn one_with_work(stack: &NativeStack, kind: Kind) -> usize {
     for number in 0..stack.count(kind) {
-        if stack.is_running(kind, number) && share(stack, kind, number).await > 0 {
+        if stack.is_running(kind, number) && stack.share(kind, number).await > 0 {
             return number;
         }
     }
     panic!("no {kind:?} holds a partition");
-}
-
-/// How many partitions a member holds.
-async fn share(stack: &NativeStack, kind: Kind, number: usize) -> usize {
-    let name = match kind {
-        Kind::Persist => "wakelog_persister_owned_partitions",
-        Kind::Archive => "wakelog_archiver_owned_partitions",
-        Kind::Ingest | Kind::Reconstruct => unreachable!("they share nothing"),
-    };
-    stack.metric(kind, number, name).await as usize
 }
 
 async fn start_what_is_missing(stack: &mut NativeStack) {

@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use rand::Rng as _;
+use wakelog_client::Connection;
+use wakelog_proto::v1::AckLevel;
 
-use crate::support::load::Load;
+use crate::support::load::{Load, Loaded};
+use crate::support::native::fleet::PARTITIONS;
 use crate::support::native::{Kind, NativeStack};
-use crate::support::session::{open_and_attach, resume};
+use crate::support::session::{open_and_attach, open_on, resume};
 use crate::support::{PATIENCE, seed, within};
 use crate::{ends_well, support};
 
@@ -21,7 +24,7 @@ async fn acked_is_durable_over_kill_9_of_each_service() {
         stack.up().await;
         // Both of each kind are busy.
         let connections = [stack.connect_turned(0).await, stack.connect_turned(1).await];
-        let load = Load::start_on(&connections, "kills", seed, 4, Duration::from_millis(2)).await;
+        let load = load_on_every_partition(&connections, seed).await;
         let resumes = (0..2).map(|number| {
             let mut servers = [0, 1].map(|server| stack.endpoint(Kind::Reconstruct, server));
             servers.rotate_left(number);
@@ -49,6 +52,21 @@ async fn acked_is_durable_over_kill_9_of_each_service() {
     }
 }
 
+/// A session on each partition, so that every persister and archiver has work; over each connection one of both levels.
+async fn load_on_every_partition(connections: &[Connection; 2], seed: u64) -> Load {
+    let mut sessions = Vec::new();
+    for partition in 0..PARTITIONS {
+        let connection = &connections[partition as usize % 2];
+        let level = match partition / 2 % 2 {
+            0 => AckLevel::Log,
+            _ => AckLevel::Store,
+        };
+        let session = open_on(connection, &format!("kills-{seed}-{partition}"), partition).await;
+        sessions.push(Loaded::attach(connection, &session, level).await);
+    }
+    Load::start_in(sessions, seed, Duration::from_millis(2))
+}
+
 /// The victim has something to do, so that its death is one under load.
 async fn is_busy(stack: &NativeStack, kind: Kind, number: usize, context: &str) {
     let work = match kind {
@@ -70,7 +88,7 @@ async fn resume_again_and_again(sessions: String, relays: String, token: String,
     let connect = async || {
         let connection = within("a connection", async {
             loop {
-                match wakelog_client::Connection::connect_any(&sessions, Some(token.clone())).await {
+                match Connection::connect_any(&sessions, Some(token.clone())).await {
                     Ok(connection) => return connection,
                     Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                 }

@@ -153,17 +153,6 @@ impl Load {
         sessions: u64,
         pace: Duration,
     ) -> Self {
-        Self::start_on(std::slice::from_ref(connection), name, seed, sessions, pace).await
-    }
-
-    /// The same over several connections in turn.
-    pub async fn start_on(
-        connections: &[Connection],
-        name: &str,
-        seed: u64,
-        sessions: u64,
-        pace: Duration,
-    ) -> Self {
         let mut opened = Vec::new();
         for number in 0..sessions {
             let level = if number % 2 == 0 {
@@ -171,8 +160,6 @@ impl Load {
             } else {
                 AckLevel::Store
             };
-            // Two neighbours share a connection, so that each has writers of both levels.
-            let connection = &connections[(number / 2) as usize % connections.len()];
             opened.push(Loaded::open(connection, &format!("{name}-{seed}-{number}"), level).await);
         }
         Self::start_in(opened, seed, pace)

@@ -1,5 +1,7 @@
 //! The calls that the tests make, with bounds.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tonic::Status;
@@ -11,7 +13,7 @@ use wakelog_proto::v1::{
     StopAgentSessionRequest,
 };
 
-use super::within;
+use super::{PATIENCE, within};
 
 /// Opens a session; the request id makes it the same one again.
 pub async fn open(connection: &Connection, request_id: &str) -> String {
@@ -46,7 +48,8 @@ pub async fn erase(connection: &Connection, session: &str) -> Result<(), Status>
 
 /// Opens a session on `partition`: tries names until one lands there.
 pub async fn open_on(connection: &Connection, name: &str, partition: i32) -> String {
-    for number in 0..200 {
+    let deadline = Instant::now() + PATIENCE;
+    for number in 0.. {
         let request = OpenSessionRequest {
             request_id: format!("{name}-{number}"),
             ..Default::default()
@@ -56,8 +59,12 @@ pub async fn open_on(connection: &Connection, name: &str, partition: i32) -> Str
         if opened.partition == partition {
             return opened.session_id;
         }
+        assert!(
+            Instant::now() < deadline,
+            "no session landed on partition {partition}"
+        );
     }
-    panic!("no session landed on partition {partition}");
+    unreachable!("numbers do not end")
 }
 
 /// Attaches a writer to a new session.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rdkafka::admin::{AdminOptions, NewTopic, TopicReplication};
-use rdkafka::{Offset, TopicPartitionList};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use wakelog_client::Connection;
 
@@ -93,16 +92,10 @@ impl Place {
     }
 
     async fn eat(&self, before: impl Fn(&Self, i32) -> i64) {
-        let mut eaten = TopicPartitionList::new();
-        for partition in 0..PARTITIONS {
-            let offset = Offset::Offset(before(self, partition).max(0));
-            eaten
-                .add_partition_offset(self.stack.topic(), partition, offset)
-                .expect("an offset");
-        }
-        let admin = self.engines.kafka.admin();
-        let deleted = admin.delete_records(&eaten, &AdminOptions::new()).await;
-        deleted.expect("the head is eaten");
+        let below: Vec<(i32, i64)> = (0..PARTITIONS)
+            .map(|partition| (partition, before(self, partition).max(0)))
+            .collect();
+        self.engines.kafka.eat(self.stack.topic(), &below).await;
     }
 
     /// A new and empty database.

@@ -1,6 +1,7 @@
 //! The services: several of each, started, killed, frozen one by one.
 
 mod ends;
+mod shares;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

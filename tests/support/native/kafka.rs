@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::broker::Broker;
 use super::links::{Link, Links};
@@ -132,6 +132,20 @@ impl Kafka {
         ];
         broker.configure(settings, Vec::new());
         doors
+    }
+
+    /// Drops what each of these partitions holds below an offset, as retention does.
+    pub async fn eat(&self, topic: &str, below: &[(i32, i64)]) {
+        let mut eaten = TopicPartitionList::new();
+        for (partition, offset) in below {
+            eaten
+                .add_partition_offset(topic, *partition, Offset::Offset(*offset))
+                .expect("an offset");
+        }
+        let deleted = self.admin().delete_records(&eaten, &AdminOptions::new()).await;
+        for partition in deleted.expect("an answer").elements() {
+            partition.error().expect("the head is eaten");
+        }
     }
 
     /// Has all brokers run in containers.
