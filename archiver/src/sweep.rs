@@ -18,7 +18,8 @@ use crate::shared::Shared;
 const SESSIONS: u32 = 1_000;
 
 /// Finding out how far a partition is covered looks at each of its sessions, so it is left alone for so many times as long as
-/// that took: however many there are, it is a small part of what the database does.
+/// that took: however many there are, it is a small part of what the database does. What the objects of it took, with a store that is
+/// slow, is rested from too, twice as long.
 const REST_OF_COVERAGE: u32 = 100;
 
 /// Where the next sweep goes on.
@@ -72,7 +73,8 @@ impl Shared {
             let is_first = !cursors.coverage.contains_key(&partition);
             match self.cover(partition, is_first).await {
                 Ok(looked_for) => {
-                    let rest = looked_for.saturating_mul(REST_OF_COVERAGE);
+                    let of_objects = begun.elapsed().saturating_mul(2);
+                    let rest = looked_for.saturating_mul(REST_OF_COVERAGE).max(of_objects);
                     cursors.coverage.insert(partition, begun + rest);
                 }
                 // What is wrong with one partition keeps no other one from being covered, and is said again until it is mended.

@@ -26,8 +26,8 @@ pub(crate) fn refused(refusal: &Refusal) {
 
 /// A job has ended.
 pub(crate) fn job(job: Job, outcome: &'static str, took: Duration) {
-    counter!("wakelog_archiver_jobs_total", "job" => job.name(), "outcome" => outcome).increment(1);
-    histogram!("wakelog_archiver_job_seconds", "job" => job.name()).record(took.as_secs_f64());
+    counter!("wakelog_archiver_jobs_total", "work" => job.name(), "outcome" => outcome).increment(1);
+    histogram!("wakelog_archiver_job_seconds", "work" => job.name()).record(took.as_secs_f64());
 }
 
 /// Jobs that wait.

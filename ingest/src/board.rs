@@ -1,7 +1,7 @@
 //! What the watcher reads for everybody, and who waits for it.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -94,23 +94,34 @@ impl Board {
         self.server_runs().met(server_run, read_at, Instant::now());
     }
 
-    /// How many partitions get no `LOG` acks, because the store may have lost binds of theirs.
-    pub(crate) fn doubted_partitions(&self) -> usize {
-        let progress = Arc::clone(&self.progress.borrow().progress);
-        self.server_runs()
-            .doubted(progress.iter().map(|(partition, next)| (*partition, *next)))
+    /// When it was noticed last that another run of the server answers. Nothing that was read before gives `LOG` acks.
+    pub(crate) fn server_changed_at(&self) -> Option<Instant> {
+        self.server_runs().noticed_at()
     }
 
-    /// The partitions whose end is wanted before the store is trusted with them, each with the server's run for which it is.
-    pub(crate) fn ends_wanted(&self, bind_message_timeout: Duration) -> Vec<(i32, i64)> {
+    /// How many of these partitions get no `LOG` acks, because the store may have lost binds of theirs.
+    pub(crate) fn doubted_partitions(&self, partitions: &BTreeSet<i32>) -> usize {
         let progress = Arc::clone(&self.progress.borrow().progress);
+        let positions = partitions
+            .iter()
+            .map(|partition| (*partition, next_offset(&progress, *partition)));
+        self.server_runs().doubted(positions)
+    }
+
+    /// Those of these partitions whose end is wanted before the store is trusted with them, each with the number of the server's run
+    /// for which it is.
+    pub(crate) fn ends_wanted(
+        &self,
+        partitions: &BTreeSet<i32>,
+        bind_message_timeout: Duration,
+    ) -> Vec<(i32, u64)> {
         self.server_runs()
-            .ends_wanted(progress.keys().copied(), Instant::now(), bind_message_timeout)
+            .ends_wanted(partitions.iter().copied(), Instant::now(), bind_message_timeout)
     }
 
     /// Takes the partition's end that was wanted for a run of the server.
-    pub(crate) fn post_partition_end(&self, partition: i32, server_run: i64, end: i64) {
-        self.server_runs().partition_end(partition, server_run, end);
+    pub(crate) fn post_partition_end(&self, partition: i32, number: u64, end: i64) {
+        self.server_runs().partition_end(partition, number, end);
     }
 
     fn server_runs(&self) -> MutexGuard<'_, ServerRuns> {

@@ -179,7 +179,11 @@ impl Lane {
 
     fn delivered(&self, part: Published, offset: Option<i64>) {
         metrics::in_flight_bytes(-(part.bytes as f64));
-        self.change(|state| state.delivered(part, offset, Instant::now()));
+        let server_changed_at = self.board.server_changed_at();
+        self.change(|state| {
+            state.server_changed_at = server_changed_at;
+            state.delivered(part, offset, Instant::now());
+        });
     }
 
     /// Takes a read of the store. Returns the binding generation for which the partition's end is wanted, if any.

@@ -2,6 +2,12 @@
 
 use wakelog_contract::{reason_name, reason_of};
 
+/// Makes the counters that are there to wake somebody: their first event is a rise only if they were 0 before.
+pub(crate) fn begin() {
+    ::metrics::counter!("wakelog_ingest_deliveries_below_fold_total").increment(0);
+    ::metrics::counter!("wakelog_ingest_log_acks_in_fence_window_total").increment(0);
+}
+
 pub(crate) fn entry_published(kind: &'static str, plain_bytes: u64) {
     ::metrics::counter!("wakelog_ingest_entries_total", "call" => kind).increment(1);
     ::metrics::counter!("wakelog_ingest_bytes_total", "call" => kind).increment(plain_bytes);

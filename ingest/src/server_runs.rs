@@ -26,6 +26,8 @@ struct Current {
     server_run: i64,
     /// When it took the place of another one, as this process noticed; `None`: it is the first.
     noticed_at: Option<Instant>,
+    /// How many there were before. A run may come back, when the server before takes over again.
+    number: u64,
 }
 
 impl ServerRuns {
@@ -36,6 +38,7 @@ impl ServerRuns {
             self.current = Some(Current {
                 server_run,
                 noticed_at: None,
+                number: 0,
             });
             return;
         };
@@ -49,8 +52,14 @@ impl ServerRuns {
         self.current = Some(Current {
             server_run,
             noticed_at: Some(now),
+            number: current.number + 1,
         });
         self.targets.clear();
+    }
+
+    /// When another run was noticed last: what was read before says nothing of it.
+    pub(crate) fn noticed_at(&self) -> Option<Instant> {
+        self.current.as_ref()?.noticed_at
     }
 
     /// Whether binds may be missing in what was read of a partition that was folded up to `next_offset` at that moment.
@@ -62,17 +71,18 @@ impl ServerRuns {
         }
     }
 
-    /// The partitions of these whose end is wanted now, for the run that comes with them: a bind that was announced before
+    /// The partitions of these whose end is wanted now, for the run whose number comes with them: a bind that was announced before
     /// it was noticed can't come into the log any more.
     pub(crate) fn ends_wanted(
         &self,
         partitions: impl Iterator<Item = i32>,
         now: Instant,
         bind_message_timeout: Duration,
-    ) -> Vec<(i32, i64)> {
+    ) -> Vec<(i32, u64)> {
         let Some(Current {
-            server_run,
+            number,
             noticed_at: Some(noticed_at),
+            ..
         }) = self.current
         else {
             return Vec::new();
@@ -83,14 +93,14 @@ impl ServerRuns {
         let is_wanted = |partition: &i32| !self.targets.contains_key(partition);
         partitions
             .filter(is_wanted)
-            .map(|partition| (partition, server_run))
+            .map(|partition| (partition, number))
             .collect()
     }
 
-    /// Takes the partition's end that was wanted for `server_run`.
-    pub(crate) fn partition_end(&mut self, partition: i32, server_run: i64, end: i64) {
+    /// Takes the partition's end that was wanted for the run with this number.
+    pub(crate) fn partition_end(&mut self, partition: i32, number: u64, end: i64) {
         let current = self.current.as_ref();
-        if current.is_some_and(|current| current.server_run == server_run) {
+        if current.is_some_and(|current| current.number == number) {
             self.targets.entry(partition).or_insert(end);
         }
     }

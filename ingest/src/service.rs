@@ -74,6 +74,7 @@ impl Service {
     /// Reads fences and progress until `shutdown`, then drains: new calls are refused, and what is published gets its
     /// ack, within a bound. The listener must stay up until this returns.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
+        crate::metrics::begin();
         let ingest = self.ingest;
         let stop = CancellationToken::new();
         let mut watching = tokio::spawn(watcher::watch(Arc::clone(&ingest), stop.clone()));

@@ -1,9 +1,8 @@
 //! Reads the fences of live lifetimes and the persister's progress: every second, and every few milliseconds while
 //! somebody waits.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
@@ -11,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use wakelog_model::LifetimeId;
 use wakelog_store::LifetimeCursor;
 
+use crate::board::Board;
 use crate::facts::{Facts, Standing};
 use crate::ingest::Ingest;
 use crate::lane::Lane;
@@ -29,18 +29,18 @@ const EVICTION_INTERVAL: Duration = Duration::from_secs(10);
 enum EndWanted {
     /// A lane, and the binding generation that may lapse.
     Binding(Arc<Lane>, u64),
-    /// A run of the database's server that may lack binds.
-    ServerRun(i64),
+    /// The number of a run of the database's server that may lack binds.
+    ServerRun(Arc<Board>, u64),
 }
 
 impl EndWanted {
-    fn is(self, ingest: &Ingest, partition: i32, end: i64) {
+    fn is(self, partition: i32, end: i64) {
         match self {
             Self::Binding(lane, generation) => {
                 lane.change(|state| state.partition_end(generation, end));
             }
-            Self::ServerRun(server_run) => {
-                ingest.board.post_partition_end(partition, server_run, end);
+            Self::ServerRun(board, number) => {
+                board.post_partition_end(partition, number, end);
             }
         }
     }
@@ -50,7 +50,7 @@ impl EndWanted {
 pub(crate) async fn watch(ingest: Arc<Ingest>, stop: CancellationToken) {
     let mut watcher = Watcher {
         ingest: &ingest,
-        reading_ends: Arc::new(AtomicBool::new(false)),
+        reading_ends: Arc::default(),
         failing_since: None,
         read_all_at: Instant::now(),
     };
@@ -87,8 +87,8 @@ async fn somebody_waits(ingest: &Ingest) {
 }
 
 struct Watcher<'a> {
-    ingest: &'a Arc<Ingest>,
-    reading_ends: Arc<AtomicBool>,
+    ingest: &'a Ingest,
+    reading_ends: Arc<Mutex<BTreeSet<i32>>>,
     failing_since: Option<Instant>,
     read_all_at: Instant,
 }
@@ -134,6 +134,7 @@ impl Watcher<'_> {
         ingest.board.post_progress(progress.clone(), started);
         let waiting = ingest.board.store_waiting_lanes(ingest.options.ack_wait);
         let lanes = if full { ingest.lanes.live() } else { waiting };
+        let partitions: BTreeSet<i32> = lanes.iter().map(|lane| lane.identity.partition).collect();
         let mut ends_wanted = Vec::new();
         for some in lanes.chunks(LANES_PER_READ) {
             let read_at = Instant::now();
@@ -171,39 +172,37 @@ impl Watcher<'_> {
         }
         if full {
             self.read_all_at = started;
-            metrics::doubted_partitions(ingest.board.doubted_partitions());
+            metrics::doubted_partitions(ingest.board.doubted_partitions(&partitions));
             metrics::fence_age(started.elapsed().as_secs_f64());
         }
-        self.read_ends(ends_wanted);
+        self.read_ends(ends_wanted, &partitions);
         Ok(())
     }
 
-    /// Reads partition ends aside: a log that is away must not hold up the fences.
-    fn read_ends(&self, of_lanes: Vec<(Arc<Lane>, u64)>) {
-        let ingest = self.ingest;
-        let timeout = ingest.options.bind_message_timeout;
-        let of_server_runs = ingest.board.ends_wanted(timeout);
-        if of_lanes.is_empty() && of_server_runs.is_empty() || self.reading_ends.swap(true, Ordering::AcqRel)
-        {
-            return;
-        }
+    /// Reads partition ends aside, each partition's by itself: a log or a leader that is away must hold up neither the fences nor
+    /// the others.
+    fn read_ends(&self, of_lanes: Vec<(Arc<Lane>, u64)>, partitions: &BTreeSet<i32>) {
+        let board = &self.ingest.board;
+        let timeout = self.ingest.options.bind_message_timeout;
         let mut by_partition: BTreeMap<i32, Vec<EndWanted>> = BTreeMap::new();
         for (lane, generation) in of_lanes {
             let wanted = by_partition.entry(lane.identity.partition).or_default();
             wanted.push(EndWanted::Binding(lane, generation));
         }
-        for (partition, server_run) in of_server_runs {
+        for (partition, number) in board.ends_wanted(partitions, timeout) {
             let wanted = by_partition.entry(partition).or_default();
-            wanted.push(EndWanted::ServerRun(server_run));
+            wanted.push(EndWanted::ServerRun(Arc::clone(board), number));
         }
-        let (reader, ingest) = (ingest.reader.clone(), Arc::clone(ingest));
-        let reading = Arc::clone(&self.reading_ends);
-        tokio::spawn(async move {
-            for (partition, wanted) in by_partition {
+        for (partition, wanted) in by_partition {
+            let Some(reading) = Reading::begin(&self.reading_ends, partition) else {
+                continue;
+            };
+            let reader = self.ingest.reader.clone();
+            tokio::spawn(async move {
                 match reader.watermarks(partition).await {
                     Ok(watermarks) => {
                         for wanted in wanted {
-                            wanted.is(&ingest, partition, watermarks.high);
+                            wanted.is(partition, watermarks.high);
                         }
                     }
                     Err(error) => {
@@ -211,9 +210,36 @@ impl Watcher<'_> {
                         sleep(PAUSE_AFTER_FAILURE).await;
                     }
                 }
-            }
-            reading.store(false, Ordering::Release);
-        });
+                drop(reading);
+            });
+        }
+    }
+}
+
+/// A partition whose end is being read, for as long as this lives.
+struct Reading {
+    all: Arc<Mutex<BTreeSet<i32>>>,
+    partition: i32,
+}
+
+impl Reading {
+    /// `None`: it is being read.
+    fn begin(all: &Arc<Mutex<BTreeSet<i32>>>, partition: i32) -> Option<Self> {
+        let is_new = all
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(partition);
+        is_new.then(|| Self {
+            all: Arc::clone(all),
+            partition,
+        })
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&self.partition);
     }
 }
 

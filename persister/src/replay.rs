@@ -39,7 +39,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wakelog_archive::ObjectStore;
-use wakelog_store::{Rebuild, RebuildLock, RebuildPlan, RebuildStart, Store};
+use wakelog_store::{Rebuild, RebuildLock, RebuildPlan, RebuildStart, RebuildTarget, Store};
 use wakelog_stream::{LogReader, Watermarks};
 
 use crate::Error;
@@ -81,9 +81,10 @@ pub async fn replay(
 ) -> Result<ReplayReport, Error> {
     // Held to the end.
     let mut lock = replay.store.lock_rebuild().await?;
-    lock.check_target().await?;
-    replay.store.migrate().await?;
-    let unfinished = replay.unfinished(&mut lock).await?;
+    let unfinished = match lock.check_target().await? {
+        RebuildTarget::Unfinished => replay.unfinished(&mut lock).await?,
+        RebuildTarget::Empty => None,
+    };
     let mut report = ReplayReport::default();
     // Before the log's end is looked at: what is archived by now is in the log by then.
     let archived_ends = replay.archived_ends(shutdown, hear).await?;
@@ -136,6 +137,7 @@ impl Replay {
 
     /// The rebuild that was interrupted; `None`: there is none.
     async fn unfinished(&self, lock: &mut RebuildLock) -> Result<Option<Rebuild>, Error> {
+        self.store.migrate().await?;
         let Some(rebuild) = lock.go_on().await? else {
             return Ok(None);
         };
@@ -148,7 +150,8 @@ impl Replay {
         }
     }
 
-    /// Begins a new one; `None`: nothing was begun, because something is missing.
+    /// Begins a new one; `None`: nothing was begun, because something is missing. Then there are no tables either: no service
+    /// starts on that database.
     async fn begin(
         &self,
         lock: &mut RebuildLock,
@@ -202,6 +205,7 @@ impl Replay {
             incarnation,
             starts,
         };
+        self.store.migrate().await?;
         Ok(Some(lock.begin(&plan).await?))
     }
 

@@ -56,6 +56,7 @@ impl Service {
     /// Nothing that the store or the log does ends it: it leaves the group and joins again, with growing pauses. A
     /// partition that must not be folded stops alone, see [`StatusHandle`].
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
+        telemetry::begin();
         let outcome = tokio::select! {
             outcome = self.join_again_and_again(&shutdown) => outcome,
             never = measure_lag(&self.shared) => match never {},

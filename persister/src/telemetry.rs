@@ -7,6 +7,11 @@ use metrics::{counter, gauge, histogram};
 use crate::counts::Counts;
 use crate::status::StopReason;
 
+/// Makes the counter that is there to wake somebody: its first event is a rise only if it was 0 before.
+pub(crate) fn begin() {
+    counter!("wakelog_persister_lost_commits_total").increment(0);
+}
+
 /// Counts a batch whose COMMIT is known.
 pub(crate) fn batch_committed(records: usize, took: Duration, counts: &Counts) {
     counter!("wakelog_persister_batches_total").increment(1);

@@ -1,5 +1,7 @@
 //! Opening a session: pin, publish, wait until applied. The same request again gives the same session.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wakelog_model::SessionId;
@@ -82,21 +84,24 @@ impl Core {
                 waited: bound,
             })?;
         if let Some(counted) = *cached
-            && counted.is_whole
-            && counted.read_at.elapsed() < self.options.partition_count_max_age
+            && Instant::now() < counted.good_until
         {
             return Ok(counted.count);
         }
+        let max_age = self.options.partition_count_max_age;
         match (self.reader.partition_count().await, *cached) {
             (Ok(of_topic), _) => {
                 let count = open_partitions(
                     of_topic,
                     &self.store.progress_of_topic(&self.options.topic).await?,
                 );
+                let good_for = match count == of_topic {
+                    true => max_age,
+                    false => max_age.min(PART_OF_THEM_GOOD_FOR),
+                };
                 *cached = Some(Counted {
-                    read_at: Instant::now(),
                     count,
-                    is_whole: count == of_topic,
+                    good_until: Instant::now() + good_for,
                 });
                 Ok(count)
             }
@@ -105,8 +110,8 @@ impl Core {
                 let count = counted.count;
                 tracing::warn!(%error, count, "the partition count could not be refreshed");
                 *cached = Some(Counted {
-                    read_at: Instant::now(),
-                    ..counted
+                    count,
+                    good_until: Instant::now() + max_age,
                 });
                 Ok(count)
             }
@@ -115,14 +120,15 @@ impl Core {
     }
 }
 
-/// How many partitions were open for new sessions.
+/// How many partitions were open for new sessions, and until when that need not be asked again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted {
-    read_at: Instant,
     count: i32,
-    /// Whether that were all. The others are claimed any moment, and a session stays where it is for good: it is asked again.
-    is_whole: bool,
+    good_until: Instant,
 }
+
+/// How long it is good where not all partitions are claimed. The others will be any moment, and a session stays where it is for good.
+const PART_OF_THEM_GOOD_FOR: Duration = Duration::from_millis(200);
 
 /// How many of the topic's partitions new sessions may go to: those that somebody has begun to fold. One that was just added
 /// would keep its first sessions waiting. All, while nothing is folded yet: then all of them are about to be claimed.

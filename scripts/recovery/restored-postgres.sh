@@ -7,6 +7,14 @@ WAKELOG=$(realpath "${1:?usage: restored-postgres.sh WAKELOG_BINARY}")
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# Every partition says how far it is behind, and none is.
+has_caught_up() {
+  page "$(pages_port persist 0)" /metrics | awk -v partitions="$WAKELOG_PARTITIONS" '
+    /^wakelog_persister_lag_records[{]/ { count++; behind += $2 }
+    /^wakelog_persister_stopped_partitions/ { behind += $2 }
+    END { exit !(count == partitions && behind == 0) }'
+}
+
 begin_with_sessions
 # Under load, as a backup is made: of one moment, progress and rows alike.
 append_to_all meanwhile &
@@ -27,7 +35,10 @@ create_database wakelog
 say "it has folded $(folded_offsets wakelog) records"
 # What a dump says of states that are archived names row versions of the lost server.
 "$WAKELOG" segments begin-anew --yes
-start_services "$WAKELOG" 0 "${KINDS[@]}"
+# Until the persister has caught up the database lacks what was opened since.
+start_services "$WAKELOG" 0 persist
+within 120 has_caught_up || fail "the persister does not catch up: $(page "$(pages_port persist 0)" /metrics | grep '_persister_lag')"
+start_services "$WAKELOG" 0 ingest reconstruct archive
 compare_exports restored
 append_to_all afterwards
 wait_covered wakelog

@@ -142,17 +142,51 @@ async fn one_writer_when_a_bind_is_lost_that_its_relay_had_not_seen() {
     refused("a superseded writer", answer, RefusalReason::Superseded);
     // Once everything is folded again the log is enough again.
     let deadline = Instant::now() + RECOVERY;
-    for number in 1.. {
+    let mut number = 1;
+    loop {
         let next = frame(&id, nonce, number, b"{\"rival\":1}\n");
         match commit_log(&connection, &rival.token, &next).await {
             Ok((_, AckLevel::Log)) => break,
-            Ok((acked, _)) => assert_eq!(acked, number),
+            Ok((acked, _)) => {
+                assert_eq!(acked, number);
+                number += 1;
+            }
+            // The persisters that were woken share the partitions anew.
+            Err(error) if error.code() == Code::Unavailable => {}
             Err(error) => panic!("the rival: {error}"),
         }
         assert!(Instant::now() < deadline, "no LOG ack any more\n{}", stack.log());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stops_and_verifies(&mut stack, "a bind was lost");
+}
+
+/// What a relay knows a server by is another number after each end, and the same as long as there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_came_back_is_told_from_the_one_before() {
+    let engines = Engines::prepare(&[], &[]);
+    engines.start().await;
+    let stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    let postgres = &stack.engines().postgres;
+    let mut runs = vec![run_of_the_server(&stack).await];
+    postgres.stop().await;
+    postgres.start().await;
+    runs.push(run_of_the_server(&stack).await);
+    postgres.kill().await;
+    postgres.start().await;
+    runs.push(run_of_the_server(&stack).await);
+    crashes_within(&stack).await;
+    runs.push(run_of_the_server(&stack).await);
+    assert!(runs.is_sorted_by(|before, after| before < after), "{runs:?}");
+}
+
+async fn run_of_the_server(stack: &NativeStack) -> i64 {
+    let options = wakelog_store::Options::new(stack.database_url());
+    let store = wakelog_store::Store::connect(options).await.expect("a store");
+    let run = store.server_run().await.expect("an answer");
+    assert_eq!(store.server_run().await.expect("an answer"), run);
+    store.close().await;
+    run
 }
 
 async fn commit_log(
@@ -176,6 +210,14 @@ async fn under_load() -> (NativeStack, Load) {
     let load = Load::start(&connection, "hasty", 1, 4, Duration::from_millis(5)).await;
     load.advance(100, "before anything is lost").await;
     (stack, load)
+}
+
+/// A child of the server dies, and it recovers without being started again.
+async fn crashes_within(stack: &NativeStack) {
+    let writer = log_writer(stack).await.expect("the server answers");
+    let writer = writer.expect("the server has a process that writes its log");
+    signal("KILL", writer);
+    wait_until_back(stack, writer).await;
 }
 
 /// What a database holds in memory alone, from some moment on.
@@ -202,23 +244,23 @@ impl UnwrittenLog {
         let before = folded(&mut database(stack).await).await;
         assert!(before > self.folded, "nothing was confirmed that could be lost");
         signal("KILL", self.writer);
-        self.wait_until_back(stack).await;
+        wait_until_back(stack, self.writer).await;
         before
     }
+}
 
-    /// The server notices the death of its child in its own time, and takes connections until then.
-    async fn wait_until_back(&self, stack: &NativeStack) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match log_writer(stack).await {
-                Ok(Some(writer)) if writer != self.writer => return,
-                other => assert!(
-                    Instant::now() < deadline,
-                    "the server does not come back: {other:?}"
-                ),
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+/// The server notices the death of its child in its own time, and takes connections until then.
+async fn wait_until_back(stack: &NativeStack, dead: u32) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match log_writer(stack).await {
+            Ok(Some(writer)) if writer != dead => return,
+            other => assert!(
+                Instant::now() < deadline,
+                "the server does not come back: {other:?}"
+            ),
         }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -58,6 +58,8 @@ async fn exactly_once_fold_when_the_database_is_lost_and_the_head_of_the_topic_i
         (&false.into(), &"records".into()),
         "{refused}"
     );
+    // Nothing was begun, and nothing was made that a service could take for a database of its own.
+    no_service_starts(&place, &rebuilt, "wakelog migrate");
     one_segment_is_missing(&place, &cast).await;
 
     // Dies while it restores and while it folds, and goes on each time.
@@ -69,15 +71,7 @@ async fn exactly_once_fold_when_the_database_is_lost_and_the_head_of_the_topic_i
     ] {
         let died = place.replay(&rebuilt, &from_archive, failpoints);
         assert_ne!(died.code, 0, "{failpoints}");
-        let pages = crate::support::process::free_port();
-        let pages = format!("127.0.0.1:{pages}");
-        let persist = place
-            .stack
-            .command(&["persist", "--http-listen", &pages, "--database-url", &rebuilt])
-            .output()
-            .expect("persist runs");
-        let said = String::from_utf8_lossy(&persist.stderr);
-        assert!(said.contains("has not finished"), "{said}");
+        no_service_starts(&place, &rebuilt, "has not finished");
     }
     let report = place.replay(&rebuilt, &from_archive, "").with(0).object();
     assert_eq!(report["complete"], true, "{report}");
@@ -95,6 +89,16 @@ async fn exactly_once_fold_when_the_database_is_lost_and_the_head_of_the_topic_i
     let named = missing_of(&report, &cast.valve.lifetime.session_id);
     assert_eq!(named[0]["kind"], "records_of_session", "{report}");
     assert_eq!(report["finished"], false, "{report}");
+}
+
+#[track_caller]
+fn no_service_starts(place: &Place, database: &str, why: &str) {
+    let pages = format!("127.0.0.1:{}", crate::support::process::free_port());
+    let persist = ["persist", "--http-listen", &pages, "--database-url", database];
+    let ended = place.stack.command(&persist).output().expect("persist runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(5), "{said}");
+    assert!(said.contains(why), "{said}");
 }
 
 async fn one_segment_is_missing(place: &Place, cast: &Cast) {

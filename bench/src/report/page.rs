@@ -88,7 +88,7 @@ const INTRODUCTION: &str = "\
 # Benchmarks
 
 Written by `bench/run.sh`, which installs Apache Kafka, PostgreSQL and VersityGW (an S3 server on a folder), builds the release
-binary without the embedded engines, starts the engines in a temporary folder, runs `wakelog bench all` and writes this page,
+binary without the embedded engines, starts the engines in a temporary folder, runs `wakelog bench` and writes this page,
 `bench/results.json` and the plots. `bench/run.sh MEASURE --out docs` runs one measure and keeps what is there of the others.
 On engines of your own: `wakelog bench all --brokers HOST:PORT --database-url URL --s3-endpoint URL --s3-bucket NAME`, with the
 keys in `WAKELOG_S3_ACCESS_KEY` and `WAKELOG_S3_SECRET_KEY`; it makes a topic and a database of its own and puts objects below a
@@ -142,7 +142,7 @@ machine's.
   archiver's waiting sessions are looked at. What has to be flat is shown as its last quarter beside its second quarter.
 - **memory**: `VmHWM` of each service process, read before it is stopped.
 
-Where the time goes, and what was changed because of it: [bench-profile.md](bench-profile.md).
+Where the time goes, and what was changed because of it: `docs/bench-profile.md`.
 ";
 
 fn machine_line(machine: &Machine) -> String {

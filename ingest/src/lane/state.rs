@@ -74,6 +74,8 @@ pub(crate) struct LaneState {
     generation: u64,
     limits: LaneLimits,
     facts: Option<Facts>,
+    /// When another run of the store's server was noticed last: what was read before may lack binds.
+    pub server_changed_at: Option<Instant>,
     bind_watch: BindWatch,
     published: u64,
     nonce: Option<WriterNonce>,
@@ -96,6 +98,7 @@ impl LaneState {
             generation,
             limits,
             facts: None,
+            server_changed_at: None,
             bind_watch: BindWatch::default(),
             published: 0,
             nonce: None,
@@ -310,11 +313,21 @@ impl LaneState {
             generation: self.generation,
             nonce: self.nonce,
             // Of what the store lacks, a bind is on its way again.
-            bind_on_its_way: self.facts.as_ref().is_some_and(|facts| facts.may_lack_binds)
+            bind_on_its_way: self
+                .facts
+                .as_ref()
+                .is_some_and(|facts| self.may_lack_binds(facts))
                 || standing
                     .is_some_and(|standing| self.bind_watch.holds_back_log_acks(self.generation, standing)),
         };
         decide_ack(asked, view)
+    }
+
+    fn may_lack_binds(&self, facts: &Facts) -> bool {
+        facts.may_lack_binds
+            || self
+                .server_changed_at
+                .is_some_and(|changed_at| facts.read_at <= changed_at)
     }
 
     fn claim(&mut self, nonce: WriterNonce, published: u64) {

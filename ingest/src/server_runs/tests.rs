@@ -45,13 +45,13 @@ fn another_store_is_trusted_once_it_has_what_the_partition_held() {
             .is_empty()
     );
     let later = noticed_at + TIMEOUT + TICK;
-    assert_eq!(server_runs.ends_wanted(0..2, later, TIMEOUT), [(0, 2), (1, 2)]);
+    assert_eq!(server_runs.ends_wanted(0..2, later, TIMEOUT), [(0, 1), (1, 1)]);
     assert!(
         server_runs.may_lack_binds(0, 2, 1_000),
         "its end is not known yet"
     );
-    server_runs.partition_end(0, 2, 15);
-    assert_eq!(server_runs.ends_wanted(0..2, later, TIMEOUT), [(1, 2)]);
+    server_runs.partition_end(0, 1, 15);
+    assert_eq!(server_runs.ends_wanted(0..2, later, TIMEOUT), [(1, 1)]);
     assert!(server_runs.may_lack_binds(0, 2, 14));
     assert!(!server_runs.may_lack_binds(0, 2, 15));
     // A read that ends after another one and is of a moment before it.
@@ -63,17 +63,17 @@ fn another_store_is_trusted_once_it_has_what_the_partition_held() {
 #[test]
 fn another_loss_begins_anew() {
     let (mut server_runs, noticed_at) = after_a_takeover();
-    server_runs.partition_end(0, 2, 5);
+    server_runs.partition_end(0, 1, 5);
     assert!(!server_runs.may_lack_binds(0, 2, 5));
     let again = noticed_at + 2 * TIMEOUT;
     server_runs.met(3, again - TICK, again);
     // What was read for the one before says nothing.
-    server_runs.partition_end(0, 2, 5);
+    server_runs.partition_end(0, 1, 5);
     assert!(server_runs.may_lack_binds(0, 3, 5));
     assert!(server_runs.ends_wanted(0..1, again + TIMEOUT, TIMEOUT).is_empty());
     assert_eq!(
         server_runs.ends_wanted(0..1, again + 2 * TIMEOUT, TIMEOUT),
-        [(0, 3)]
+        [(0, 2)]
     );
 }
 
@@ -81,11 +81,25 @@ fn another_loss_begins_anew() {
 #[test]
 fn a_store_that_comes_back_is_another_one() {
     let (mut server_runs, noticed_at) = after_a_takeover();
-    server_runs.partition_end(0, 2, 5);
+    server_runs.partition_end(0, 1, 5);
     let again = noticed_at + TIMEOUT;
     server_runs.met(1, again - TICK, again);
     assert!(server_runs.may_lack_binds(0, 1, 5));
     assert!(server_runs.may_lack_binds(0, 2, 5));
+}
+
+/// The same run comes back while the partition's end is read for it: that end is of before.
+#[test]
+fn an_end_that_was_wanted_before_the_same_run_came_back_is_too_old() {
+    let (mut server_runs, noticed_at) = after_a_takeover();
+    for (run, seconds) in [(1, 1), (2, 2)] {
+        let again = noticed_at + Duration::from_secs(seconds);
+        server_runs.met(run, again - TICK, again);
+    }
+    server_runs.partition_end(0, 1, 5);
+    assert!(server_runs.may_lack_binds(0, 2, 5));
+    server_runs.partition_end(0, 3, 5);
+    assert!(!server_runs.may_lack_binds(0, 2, 5));
 }
 
 #[test]
@@ -96,7 +110,7 @@ fn a_read_of_before_it_was_noticed_changes_nothing() {
         server_runs.may_lack_binds(0, 1, 100),
         "what it read is of the store before"
     );
-    server_runs.partition_end(0, 2, 7);
+    server_runs.partition_end(0, 1, 7);
     assert!(server_runs.may_lack_binds(0, 2, 6));
     assert!(!server_runs.may_lack_binds(0, 2, 7));
 }

@@ -56,8 +56,8 @@ pub use batch::{Batch, LoadedSession};
 pub use error::{Effect, Error};
 pub use options::Options;
 pub use progress::{Claim, Progress};
-pub use rebuild::RebuildLock;
 pub use rebuild::rows::{Rebuild, RebuildPlan, RebuildStart, RestoredSession, UnknownSession};
+pub use rebuild::{RebuildLock, RebuildTarget};
 pub use rights::Use;
 pub use rows::{
     AccessWrite, BatchWrites, ErasureStanding, LifetimeCursor, LifetimeRow, LifetimeWrite, ListQuery,

@@ -19,4 +19,4 @@ pub mod rows;
 mod sessions;
 mod standing;
 
-pub use lock::RebuildLock;
+pub use lock::{RebuildLock, RebuildTarget};

@@ -85,6 +85,16 @@ impl Postgres {
         }
     }
 
+    /// An orderly end.
+    pub async fn stop(&self) {
+        signal("INT", self.process.pid());
+        let deadline = Instant::now() + PATIENCE;
+        while self.is_running() {
+            assert!(Instant::now() < deadline, "the server does not stop");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Stops the server and every process of it in the middle of whatever they do; [`Self::thaw`] lets them go on.
     pub fn freeze(&self) {
         let postmaster = self.process.pid();

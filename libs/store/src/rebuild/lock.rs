@@ -52,10 +52,19 @@ impl Store {
     }
 }
 
+/// A database that a rebuild may go into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RebuildTarget {
+    /// It holds nothing, perhaps not even tables.
+    Empty,
+    /// It holds a rebuild that was interrupted.
+    Unfinished,
+}
+
 impl RebuildLock {
-    /// Whether the database may be a rebuild's target: it holds nothing, or an unfinished rebuild. Asked before it is migrated.
-    /// [`Error::NotEmpty`], [`Error::AlreadyBuilt`].
-    pub async fn check_target(&mut self) -> Result<(), Error> {
+    /// What there is in the database that a rebuild may go on from. Asked before it is migrated. [`Error::NotEmpty`],
+    /// [`Error::AlreadyBuilt`].
+    pub async fn check_target(&mut self) -> Result<RebuildTarget, Error> {
         let convert = |error| convert(TARGET, error);
         let connection = &mut self.connection;
         let (has_tables, has_rebuilds): (bool, bool) = sqlx::query_as(
@@ -73,13 +82,13 @@ impl RebuildLock {
             .map_err(convert)?;
             match rebuild {
                 Some((topic, true)) => return Err(Error::AlreadyBuilt { topic }),
-                Some((_, false)) => return Ok(()),
+                Some((_, false)) => return Ok(RebuildTarget::Unfinished),
                 None => {}
             }
         }
         match has_tables && is_full(connection, TARGET).await? {
             true => Err(Error::NotEmpty),
-            false => Ok(()),
+            false => Ok(RebuildTarget::Empty),
         }
     }
 }

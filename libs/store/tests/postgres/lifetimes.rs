@@ -129,6 +129,7 @@ async fn cursors_say_what_fences_a_lifetime(database: Database) {
     let folded = store.progress(TOPIC, 0).await.unwrap().unwrap().next_offset;
     assert!(folded > 0);
     assert_eq!(first.next_offset, folded);
+    assert_eq!(first.server_run, store.server_run().await.unwrap());
 
     store.raise_binding_generation(session(1), 4).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;

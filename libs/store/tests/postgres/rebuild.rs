@@ -2,7 +2,8 @@ use std::time::{Duration, Instant};
 
 use wakelog_store::{
     AccessWrite, BatchWrites, Coverage, DueBy, Error, LifetimeWrite, PartRow, QuarantinedRecord, RebuildLock,
-    RebuildPlan, RebuildStart, RestoredSession, SegmentKind, SessionWrite, Store, UnknownSession,
+    RebuildPlan, RebuildStart, RebuildTarget, RestoredSession, SegmentKind, SessionWrite, Store,
+    UnknownSession,
 };
 
 use crate::support::Database;
@@ -97,7 +98,7 @@ async fn a_rebuild_begins_where_it_is_told_and_only_in_an_empty_store(database: 
     let store = database.unguarded().await;
     assert_eq!(store.rebuild().await.unwrap(), None);
     let mut lock = locked(&store).await;
-    lock.check_target().await.unwrap();
+    assert_eq!(lock.check_target().await.unwrap(), RebuildTarget::Empty);
     assert_eq!(lock.go_on().await.unwrap(), None);
     let rebuild = lock.begin(&plan(30)).await.unwrap();
     assert_eq!(
@@ -107,7 +108,7 @@ async fn a_rebuild_begins_where_it_is_told_and_only_in_an_empty_store(database: 
     assert_eq!(store.topic_incarnation(TOPIC).await.unwrap(), 2);
     let again = lock.begin(&plan(30)).await;
     assert!(matches!(again, Err(Error::NotEmpty)), "{again:?}");
-    lock.check_target().await.unwrap();
+    assert_eq!(lock.check_target().await.unwrap(), RebuildTarget::Unfinished);
     let claim = store.claim_for_rebuild(TOPIC, 0, rebuild.epoch).await.unwrap();
     assert_eq!((claim.next_offset, claim.last_record_crc), (30, None));
     store.mark_states_loaded(rebuild.epoch).await.unwrap();
@@ -116,7 +117,7 @@ async fn a_rebuild_begins_where_it_is_told_and_only_in_an_empty_store(database: 
     assert!(rebuild.states_loaded && rebuild.finished);
     let over = store.finish_rebuild(rebuild.epoch).await;
     assert!(matches!(over, Err(Error::RebuildFenced)), "{over:?}");
-    let built = [lock.check_target().await, lock.go_on().await.map(drop)];
+    let built = [lock.check_target().await.map(drop), lock.go_on().await.map(drop)];
     for built in built {
         assert!(matches!(built, Err(Error::AlreadyBuilt { .. })), "{built:?}");
     }
@@ -126,7 +127,10 @@ async fn a_rebuild_begins_where_it_is_told_and_only_in_an_empty_store(database: 
     let mut owner = Owner::claim(&store).await;
     owner.write(session_with_entries(session(1), &[b"one"])).await;
     let mut lock = locked(&store).await;
-    let refused = [lock.begin(&plan(0)).await.map(drop), lock.check_target().await];
+    let refused = [
+        lock.begin(&plan(0)).await.map(drop),
+        lock.check_target().await.map(drop),
+    ];
     for refused in refused {
         assert!(matches!(refused, Err(Error::NotEmpty)), "{refused:?}");
     }

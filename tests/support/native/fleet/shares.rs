@@ -16,7 +16,8 @@ impl NativeStack {
         self.metric(kind, number, name).await as usize
     }
 
-    /// Waits until the two members of a kind look after half of the partitions each: from then on none moves, as long as both stay.
+    /// Waits until the two members of a kind look after half of the [`PARTITIONS`] each: from then on none moves, as long as both
+    /// stay.
     pub async fn wait_until_shared(&self, kind: Kind) {
         let deadline = Instant::now() + PATIENCE;
         let half = PARTITIONS as usize / 2;

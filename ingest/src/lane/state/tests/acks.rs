@@ -48,6 +48,28 @@ fn a_store_that_went_back_gives_no_log_acks() {
     assert_eq!(outcome(&state, 2, 0), log_acked(), "it has caught up");
 }
 
+/// Invariant one-writer: that another run of the server answers is known before this lifetime is read again.
+#[test]
+fn what_was_read_of_the_run_before_gives_no_log_acks() {
+    let mut state = lane();
+    let read_at = state.read_at().expect("it was read");
+    let parts: Vec<_> = (1..=2).map(|seq| publish(&mut state, seq)).collect();
+    state.server_changed_at = Some(read_at);
+    state.delivered(parts[0], Some(10), Instant::now());
+    assert_eq!(outcome(&state, 1, 0), AckOutcome::Pending);
+    let known = Standing {
+        nonce: Some(ME),
+        applied_seq: 1,
+        ..standing(1)
+    };
+    state.observe(Facts {
+        read_at: read_at + Duration::from_millis(1),
+        ..facts(Some(known), 11)
+    });
+    state.delivered(parts[1], Some(11), Instant::now());
+    assert_eq!(outcome(&state, 2, 0), log_acked());
+}
+
 #[test]
 fn a_bind_that_came_first_refuses_what_it_fenced() {
     let mut state = lane();
