@@ -3,7 +3,7 @@
 # any; imports a session, kills the reconstructor under it, resumes, compares, and takes everything down again. Everything listens on
 # 127.0.0.1. The image of Wakelog is that of deploy/Dockerfile with the binary that is named. With --three-brokers: the variant of
 # deploy/compose.three-brokers.yaml, and a broker is killed with the reconstructor and stays away.
-# Prints the seconds of each step; exit code 0: the session came back byte for byte.
+# An engine of the checkout's own is stopped too. Prints the seconds of each step; exit code 0: the session came back byte for byte.
 # Usage: compose-smoke.sh WAKELOG_BINARY [--three-brokers]
 set -euo pipefail
 BINARY=$(realpath "${1:?usage: compose-smoke.sh WAKELOG_BINARY [--three-brokers]}")
@@ -72,6 +72,7 @@ compose() {
 
 clean_up() {
   compose down --volumes --timeout 30 >/dev/null 2>&1 || say "containers are left: project $NAME"
+  scripts/containers/engine.sh down || say "the engine is left"
   as_root rm -rf "$DIR"
 }
 
@@ -158,6 +159,9 @@ look_at_everything() {
   admin segments verify || fail "segments verify"
 }
 
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 step "engine" scripts/containers/engine.sh up
 eval "$(scripts/containers/engine.sh env)"
 install_compose
@@ -166,9 +170,6 @@ step "image of wakelog" env BASE=wakelog-test/rootfs:bookworm DOCKER_BUILDKIT=0 
   --quiet --network none >/dev/null
 choose_ports
 make_secrets
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 step "up" compose up -d
 step "all healthy" wait_all_healthy
 step "import and append" import
