@@ -60,7 +60,10 @@ pub(super) async fn lay_foundation(options: &StackOptions, engines: &Engines) ->
         look_at_engines(&store, &stream).await?;
         store.migrate().await.map_err(store_error)?;
         store.check_rights(&Use::ALL).await.map_err(store_error)?;
-        warn_of_weaknesses(&store).await?;
+        // Of the embedded database the banner says it, and nobody could set it otherwise.
+        if options.database_url.is_some() {
+            warn_of_weaknesses(&store).await?;
+        }
         let report = find_or_create_topic(&store, &stream).await?;
         tracing::info!(
             topic = stream.topic,
