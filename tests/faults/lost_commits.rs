@@ -72,9 +72,7 @@ async fn exactly_once_fold_when_commits_are_lost_and_every_service_with_them() {
 /// The same where nothing is written any more: no batch shows it, and a resume that waits for what was lost is what would bring one.
 #[tokio::test(flavor = "multi_thread")]
 async fn resume_is_current_when_commits_are_lost_and_nobody_writes() {
-    let engines = Engines::prepare(&[], &HASTY);
-    engines.start().await;
-    let mut stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    let mut stack = stack_on(&HASTY).await;
     stack.up().await;
     let connection = stack.connect().await;
     let mut old = Loaded::open(&connection, "old", AckLevel::Store).await;
@@ -95,9 +93,7 @@ async fn resume_is_current_when_commits_are_lost_and_nobody_writes() {
 /// writer gets no `LOG` ack for what the fold will put aside.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_writer_when_a_bind_is_lost_that_its_relay_had_not_seen() {
-    let engines = Engines::prepare(&[], &HASTY);
-    engines.start().await;
-    let mut stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    let mut stack = stack_on(&HASTY).await;
     stack.up().await;
     let connection = stack.connect().await;
     let mut old = Loaded::open(&connection, "superseded", AckLevel::Store).await;
@@ -164,9 +160,7 @@ async fn one_writer_when_a_bind_is_lost_that_its_relay_had_not_seen() {
 /// What a relay knows a server by is another number after each end, and the same as long as there is none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_came_back_is_told_from_the_one_before() {
-    let engines = Engines::prepare(&[], &[]);
-    engines.start().await;
-    let stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    let stack = stack_on(&[]).await;
     let postgres = &stack.engines().postgres;
     let mut runs = vec![run_of_the_server(&stack).await];
     postgres.stop().await;
@@ -199,10 +193,15 @@ async fn commit_log(
     commit(connection, Some(token), &frame).await
 }
 
-async fn under_load() -> (NativeStack, Load) {
-    let engines = Engines::prepare(&[], &HASTY);
+/// A stack that is not up yet, on a database server of its own.
+async fn stack_on(settings: &[&str]) -> NativeStack {
+    let engines = Engines::prepare(&[], settings);
     engines.start().await;
-    let mut stack = NativeStack::prepare_on(Arc::new(engines)).await;
+    NativeStack::prepare_on(Arc::new(engines)).await
+}
+
+async fn under_load() -> (NativeStack, Load) {
+    let mut stack = stack_on(&HASTY).await;
     // The archiver's commits are lost as well.
     stack.set("WAKELOG_ARCHIVE_VALVE_BYTES", "100000");
     stack.up().await;
@@ -214,8 +213,7 @@ async fn under_load() -> (NativeStack, Load) {
 
 /// A child of the server dies, and it recovers without being started again.
 async fn crashes_within(stack: &NativeStack) {
-    let writer = log_writer(stack).await.expect("the server answers");
-    let writer = writer.expect("the server has a process that writes its log");
+    let writer = running_log_writer(stack).await;
     signal("KILL", writer);
     wait_until_back(stack, writer).await;
 }
@@ -230,8 +228,7 @@ struct UnwrittenLog {
 impl UnwrittenLog {
     /// From now on nothing is written to the disk.
     async fn begin(stack: &NativeStack) -> Self {
-        let writer = log_writer(stack).await.expect("the server answers");
-        let writer = writer.expect("the server has a process that writes its log");
+        let writer = running_log_writer(stack).await;
         signal("STOP", writer);
         Self {
             writer,
@@ -262,6 +259,11 @@ async fn wait_until_back(stack: &NativeStack, dead: u32) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+async fn running_log_writer(stack: &NativeStack) -> u32 {
+    let writer = log_writer(stack).await.expect("the server answers");
+    writer.expect("the server has a process that writes its log")
 }
 
 /// The process of the server that writes its log, if it has one at the moment.
